@@ -1,0 +1,1 @@
+"""Numba kernels for the CPU: arrays in, arrays out, no torch, no input or output."""

@@ -1,0 +1,5 @@
+"""Modules."""
+
+from freqsgd.nn.embedding import CFEmbedding
+
+__all__ = ["CFEmbedding"]

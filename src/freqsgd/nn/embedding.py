@@ -1,0 +1,330 @@
+"""An embedding that updates itself in the backward pass."""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.amp.grad_scaler import GradScaler
+from torch.autograd.function import once_differentiable
+from torch.autograd.graph import increment_version
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim import Optimizer
+
+from freqsgd.kernels import rows, threads
+from freqsgd.optim import _fused
+from freqsgd.optim._base import why_not_fused
+from freqsgd.optim._counting import State, begin_batch, check_state, new_state
+from freqsgd.optim._plain import non_finite
+from freqsgd.rates import RateLaw
+
+__all__ = ["CFEmbedding"]
+
+
+class CFEmbedding(nn.Module):
+    r"""Embedding tables that apply CF-SGD to themselves during ``backward()``.
+
+    The forward pass gathers rows; the backward pass counts the tokens and updates their rows at
+    once. There is no gradient tensor, no optimizer call and no state but one counter per row. The
+    result equals ``nn.Embedding(sparse=True)`` trained by :class:`freqsgd.CFSGD`.
+
+    Args:
+        num_embeddings: rows of the table; or rows of each field, for one table per field
+        embedding_dim: size of a row
+        lr: learning rate, see :class:`freqsgd.CFSGD`; :meth:`follow` takes it from an optimizer
+        pooling: None gives a row per id; ``"sum"`` adds the rows of a sample, i.e. along the last
+            axis of the ids
+        padding_idx: an id (of a single table) that is not counted, updated or summed
+        tokens_per_sample: as for :class:`freqsgd.CFSGD`; not with fields, which have one id a sample
+        power, max_lr, count, weight_decay, weight_decay_power: as for :class:`freqsgd.CFSGD`
+        dtype: float32 or float64
+
+    Shape:
+        - ids: (..., F) for F fields, with ids of field f in [0, ``num_embeddings[f]``); any shape
+          for one table, (..., L) if pooled
+        - output: ids' shape + (d,); with ``pooling="sum"`` ids' shape without its last axis + (d,)
+
+    Attributes:
+        weight: the rows of all fields, one field after another; a buffer, not a parameter
+        counts: how often each row occurred
+
+    Example:
+        >>> emb = CFEmbedding([1000, 500], 16, lr=0.5)
+        >>> out = emb(torch.tensor([[3, 0], [3, 499]]))
+        >>> out.shape
+        torch.Size([2, 2, 16])
+        >>> out.pow(2).mean().backward()
+        >>> emb.counts[3]
+        tensor(2, dtype=torch.int32)
+
+    Note:
+        Every backward pass through a lookup is one step: there is no gradient accumulation and
+        nothing to clip. ``GradScaler`` scales gradients that are applied at once, and DDP averages
+        gradients that do not exist here: both are refused; use ``nn.Embedding`` with
+        :class:`freqsgd.CFSGD`. In evaluation mode, or with gradients disabled, rows do not change.
+    """
+
+    weight: Tensor
+    counts: Tensor
+    seen: Tensor
+
+    def __init__(
+        self,
+        num_embeddings: int | Sequence[int],
+        embedding_dim: int,
+        lr: float,
+        *,
+        pooling: str | None = None,
+        padding_idx: int | None = None,
+        power: float = 0.5,
+        max_lr: float | None = None,
+        count: str = "occurrence",
+        tokens_per_sample: int = 1,
+        weight_decay: float = 0.0,
+        weight_decay_power: float = 1.0,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.fields = not isinstance(num_embeddings, int)
+        sizes = [num_embeddings] if isinstance(num_embeddings, int) else list(num_embeddings)
+        if not sizes or min(sizes) < 1 or embedding_dim < 1:
+            raise ValueError(
+                f"num_embeddings and embedding_dim must be >= 1, got {num_embeddings} and "
+                f"{embedding_dim}"
+            )
+        if pooling not in (None, "sum"):
+            raise ValueError(f"pooling must be None or 'sum', got {pooling!r}")
+        if count not in ("occurrence", "batch"):
+            raise ValueError(f"count must be 'occurrence' or 'batch', got {count!r}")
+        if padding_idx is not None:
+            if self.fields:
+                raise ValueError("padding_idx needs a single table: fields have one id each")
+            if not -sizes[0] <= padding_idx < sizes[0]:
+                raise ValueError(f"padding_idx {padding_idx} is out of range for {sizes[0]} rows")
+            padding_idx %= sizes[0]
+        if tokens_per_sample != 1 and self.fields:
+            raise ValueError("tokens_per_sample is for a single table: fields have one id each")
+        self.num_embeddings = sizes
+        self.embedding_dim = embedding_dim
+        self.pooling = pooling
+        self.padding_idx = padding_idx
+        self.count = count
+        self.tokens_per_sample = len(sizes) if self.fields else tokens_per_sample
+        self.lr = lr
+        self.power = power
+        self.max_lr = max_lr
+        self.weight_decay = weight_decay
+        self.weight_decay_power = weight_decay_power
+        self._law()  # refuses what is out of range
+
+        total = sum(sizes)
+        self.register_buffer("weight", torch.empty(total, embedding_dim, dtype=dtype))
+        self.register_buffer("counts", new_state(total, self.weight.device, None)["counts"])
+        self.register_buffer("seen", torch.zeros(2, dtype=torch.int64))  # indices, units
+        self._padding = -1 if padding_idx is None else padding_idx
+        self._sizes = np.array(sizes, np.int64)
+        self._starts = np.cumsum([0, *sizes[:-1]])
+        self._anchor = torch.empty(0, requires_grad=True)  # makes autograd call backward
+        self._leader: tuple[Optimizer, int] | None = None
+        self._checked_scaler = False
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw rows from N(0, 1) as ``nn.Embedding`` does, and forget all counts."""
+        self.weight.normal_()
+        if self.padding_idx is not None:
+            self.weight[self.padding_idx].zero_()
+        self.counts.zero_()
+        self.seen.zero_()
+
+    def follow(self, optimizer: Optimizer, group: int = 0) -> CFEmbedding:
+        """Take the learning rate from a parameter group, as it is at each backward pass.
+
+        So a scheduler that drives the optimizer of a model's other weights drives this table too.
+        """
+        optimizer.param_groups[group]["lr"]  # raises now rather than in backward
+        self._leader = (optimizer, group)
+        return self
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Look up the rows of ``ids``."""
+        if reason := why_not_fused(self.weight):
+            raise RuntimeError(f"CFEmbedding runs on the CPU in float32 or float64: {reason}")
+        if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
+            raise TypeError(f"ids must be integers, got {ids.dtype}")
+        if self.fields and (ids.dim() == 0 or ids.shape[-1] != len(self.num_embeddings)):
+            raise ValueError(
+                f"ids must end in an axis of {len(self.num_embeddings)} fields, got shape "
+                f"{tuple(ids.shape)}"
+            )
+        if self.pooling and ids.dim() == 0:
+            raise ValueError("pooling needs ids with at least one axis")
+        if not (self.training and torch.is_grad_enabled()):
+            return self._gather(ids)
+        if DistributedDataParallel._active_ddp_module is not None:
+            raise RuntimeError(
+                "CFEmbedding updates itself on each rank and would drift apart under "
+                "DistributedDataParallel: use nn.Embedding with CFSGD and freqsgd.watch"
+            )
+        out: Tensor = _Lookup.apply(self._anchor, ids, self)  # type: ignore[no-untyped-call]
+        return out
+
+    def extra_repr(self) -> str:
+        """What ``repr`` shows."""
+        sizes = self.num_embeddings if self.fields else self.num_embeddings[0]
+        return f"{sizes}, {self.embedding_dim}, lr={self._law().lr}, pooling={self.pooling!r}"
+
+    def _law(self) -> RateLaw:
+        lr = self.lr
+        if getattr(self, "_leader", None) is not None:
+            optimizer, group = self._leader  # type: ignore[misc]
+            lr = optimizer.param_groups[group]["lr"]
+        return RateLaw(
+            lr=float(lr),
+            power=self.power,
+            max_lr=math.inf if self.max_lr is None else self.max_lr,
+            weight_decay=self.weight_decay,
+            weight_decay_power=self.weight_decay_power,
+        )
+
+    def _as_matrix(self, ids: Tensor) -> Tensor:
+        """Ids as (samples, fields), (samples, ids of a sum) or (ids, 1)."""
+        width = ids.shape[-1] if self.fields or self.pooling else 1
+        return ids.reshape(-1, width).to(torch.int64).contiguous()
+
+    def _gather(self, ids: Tensor) -> Tensor:
+        matrix = self._as_matrix(ids)
+        width = matrix.shape[1]
+        repeats = 1 if self.fields else width
+        starts, sizes = np.tile(self._starts, repeats), np.tile(self._sizes, repeats)
+        shape = ids.shape[:-1] if self.pooling else ids.shape
+        out = self.weight.new_empty(*shape, self.embedding_dim)
+        arguments = (
+            self.weight.numpy(),
+            self.weight.data_ptr(),
+            matrix.numpy(),
+            starts,
+            sizes,
+            self._padding,
+            self.pooling is not None,
+            out.numpy(),
+        )
+        workers = _fused.workers_for(matrix.numel() * self.embedding_dim)
+        found = threads.run(lambda rank, n: rows.gather_rows(*arguments, rank, n), workers)
+        bad = min((i for i in found if i >= 0), default=None)
+        if bad is not None:
+            field = f" of field {bad % width}" if self.fields else ""
+            raise IndexError(
+                f"id {int(matrix.view(-1)[bad])}{field} is out of range for "
+                f"{sizes[bad % width]} rows"
+            )
+        return out
+
+    def _update(self, ids: Tensor, grad: Tensor) -> None:
+        self._refuse_grad_scaler()
+        matrix, grad = self._as_matrix(ids), grad.contiguous()
+        tables = self._describe(matrix, grad)
+        whole = tables[:1].copy()
+        whole["ids"], whole["ids_len"] = 0, grad.numel() // self.embedding_dim
+        if _fused.find_bad(whole, self.weight) is not None:
+            raise non_finite(self.weight)
+
+        state: State = {
+            "counts": self.counts,
+            "indices": int(self.seen[0]),
+            "units": int(self.seen[1]),
+        }
+        counted = matrix.numel()
+        if self.padding_idx is not None:
+            counted -= int((matrix == self.padding_idx).sum())
+        batch = begin_batch(
+            state,
+            [(matrix.view(-1), counted)],
+            count=self.count,
+            tokens_per_sample=self.tokens_per_sample,
+            halflife=None,
+        )
+        self.counts = state["counts"]
+        self.seen[0], self.seen[1] = state["indices"], state["units"]
+        tables["counts"] = tables["source"] = (
+            self.counts.data_ptr() + self._starts * self.counts.element_size()
+        )
+        tables["n"], tables["added"], tables["floor"] = batch.n, batch.added, batch.floor
+        _fused.update_tables(tables, self.weight, self.counts, self.counts)
+        increment_version([self.weight, self.counts])
+
+    def _describe(self, ids: Tensor, grad: Tensor) -> Any:
+        """The update as records of the kernel, one per field."""
+        fields, dim = len(self._sizes), self.embedding_dim
+        field = np.arange(fields)
+        tables = np.zeros(fields, rows.TABLE)
+        tables["weight"] = self.weight.data_ptr() + self._starts * dim * self.weight.element_size()
+        tables["rows"], tables["dim"], tables["padding"] = self._sizes, dim, self._padding
+        tables["ids"] = tables["counted"] = ids.data_ptr() + field * ids.element_size()
+        tables["ids_stride"] = tables["counted_stride"] = fields
+        tables["ids_len"] = tables["counted_len"] = ids.numel() // fields
+        tables["once"] = self.count == "batch"
+        tables["values"], tables["values_stride"], tables["repeat"] = grad.data_ptr(), dim, 1
+        if self.pooling is None:
+            tables["values"] += field * dim * grad.element_size()
+            tables["values_stride"] *= fields
+        elif not self.fields:
+            tables["repeat"] = ids.shape[1]
+        law = self._law()
+        for name in _fused.LAW:
+            tables[name] = getattr(law, name)
+        tables["sign"] = 1.0
+        return tables
+
+    def _refuse_grad_scaler(self) -> None:
+        """Raise before the first update if a GradScaler is at work in this process."""
+        if self._checked_scaler:
+            return
+        for thing in gc.get_objects():
+            if (
+                issubclass(type(thing), GradScaler)
+                and thing.is_enabled()
+                and thing._scale is not None
+            ):
+                raise RuntimeError(
+                    "CFEmbedding applies gradients in backward and cannot undo a GradScaler's "
+                    "scale: use bfloat16 autocast without a scaler, or nn.Embedding with CFSGD"
+                )
+        self._checked_scaler = True
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
+        counts, seen = (state_dict.get(prefix + name) for name in ("counts", "seen"))
+        if counts is not None and seen is not None:
+            indices, units = seen.tolist()
+            check_state({"counts": counts, "indices": indices, "units": units}, len(self.counts))
+            self.counts = self.counts.to(counts.dtype)  # int64 once many indices were counted
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_leader": None}  # a copy follows nobody
+
+
+class _Lookup(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, anchor: Tensor, ids: Tensor, module: CFEmbedding) -> Tensor:
+        out = module._gather(ids)
+        ctx.save_for_backward(ids)
+        ctx.module = module
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, None]:
+        (ids,) = ctx.saved_tensors
+        if ctx.module is None:
+            raise RuntimeError(
+                "a second backward through one lookup: CFEmbedding has applied its gradient already"
+            )
+        ctx.module._update(ids, grad)
+        ctx.module = None
+        return None, None, None

@@ -1,0 +1,8 @@
+"""Frequency-aware optimizers for PyTorch."""
+
+from freqsgd.optim.cfsgd import CFSGD
+from freqsgd.optim.fasgd import FASGD
+from freqsgd.optim.groups import param_groups
+from freqsgd.optim.watch import Watch, watch
+
+__all__ = ["CFSGD", "FASGD", "Watch", "param_groups", "watch"]

@@ -1,0 +1,334 @@
+"""What FASGD and CFSGD share: parameter groups, observations, the order of a step, saved state."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, overload
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+from torch.optim import Optimizer
+
+from freqsgd.optim import _plain
+from freqsgd.optim._counting import Batch, Observation, State, begin_batch, check_state, new_state
+from freqsgd.optim._plain import Update
+from freqsgd.rates import RateLaw, check_ids
+
+# Keys that torch and its schedulers keep in parameter groups beside our options.
+_FOREIGN_KEYS = {"params", "param_names", "name", "initial_lr"}
+
+Group = dict[str, Any]
+
+
+class FrequencySGD(Optimizer):
+    """SGD in which every row of a table has a rate that follows its frequency.
+
+    The subclasses say where frequencies come from.
+    """
+
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        self._watches: list[Any] = []
+        super().__init__(params, {**defaults, "table": False})
+
+    # ---- what the subclasses say -----------------------------------------------------------
+
+    def _is_table(self, update: Update, group: Group, observed: bool) -> bool:
+        """Whether the parameter's rows are tokens; raise where that cannot be served."""
+        raise NotImplementedError  # pragma: no cover
+
+    def _set_frequencies(self, update: Update, group: Group, batch: Batch | None) -> None:
+        """Give ``update`` the source of its frequencies, the batch being counted."""
+        raise NotImplementedError  # pragma: no cover
+
+    def _counts_rows(self, group: Group) -> bool:
+        """Whether the rule needs to know what the batch holds."""
+        raise NotImplementedError  # pragma: no cover
+
+    # ---- parameter groups ------------------------------------------------------------------
+
+    def add_param_group(self, param_group: Group) -> None:
+        """Add a group; the options that it leaves out are the optimizer's own."""
+        known = [*self.defaults, *_FOREIGN_KEYS]
+        for key in param_group:
+            if key not in known:
+                close = difflib.get_close_matches(str(key), known, 1)
+                hint = f"; did you mean {close[0]!r}?" if close else ""
+                raise ValueError(f"{type(self).__name__} has no option {key!r}{hint}")
+        self._check_options({**self.defaults, **param_group})
+        super().add_param_group(param_group)
+        group = self.param_groups[-1]
+        # OneCycleLR writes its peak into group["max_lr"], so the cap lives under another name.
+        group["max_rate"] = group.pop("max_lr")
+        try:
+            self._check_params(group)
+        except Exception:
+            self.param_groups.pop()
+            raise
+
+    def _check_options(self, options: Group) -> None:
+        _law(options, options["max_lr"])
+        per_sample = options["tokens_per_sample"]
+        if not isinstance(per_sample, int) or per_sample < 1:
+            raise ValueError(f"tokens_per_sample must be an integer >= 1, got {per_sample!r}")
+
+    def _check_params(self, group: Group) -> None:
+        for param in group["params"]:
+            if param.is_complex():
+                raise TypeError(f"weights must be real, got {param.dtype}")
+            if group["table"]:
+                _check_table(param)
+            if group["fused"]:
+                _check_fused(param)
+
+    def _group_of(self, param: Tensor) -> Group:
+        for group in self.param_groups:
+            if any(param is p for p in group["params"]):
+                return group
+        raise ValueError(f"a tensor of shape {tuple(param.shape)} is not in this optimizer")
+
+    def resize(self, param: Tensor, new: Tensor | None = None) -> None:
+        """Go on with a table that has grown: rows were added at its end, the old ones keep counts.
+
+        Args:
+            param: the parameter as the optimizer knows it
+            new: the parameter that takes its place, where that is another object
+
+        Example:
+            >>> emb = torch.nn.Embedding(10, 4, sparse=True)
+            >>> opt = CFSGD(emb.parameters(), lr=0.1)
+            >>> old = emb.weight
+            >>> emb.weight = torch.nn.Parameter(torch.cat([old.detach(), torch.zeros(5, 4)]))
+            >>> opt.resize(old, emb.weight)
+        """
+        group = self._group_of(param)
+        new = param if new is None else new
+        state = self.state.pop(param, {})
+        if "counts" in state:
+            grown = len(new) - len(state["counts"])
+            if grown < 0:
+                self.state[param] = state
+                raise ValueError(
+                    f"a table cannot shrink: {len(state['counts'])} rows counted, {len(new)} left"
+                )
+            state["counts"] = torch.cat([state["counts"], state["counts"].new_zeros(grown)])
+        group["params"] = [new if p is param else p for p in group["params"]]
+        if state:
+            self.state[new] = state
+
+    # ---- observations ----------------------------------------------------------------------
+
+    @torch.no_grad()
+    def observe(self, param: Tensor, ids: Tensor, samples: int | None = None) -> None:
+        """Say which tokens the batch holds, where the gradient cannot.
+
+        That is so for dense gradients, for gradients that DDP or a second ``backward()`` has
+        merged, and for the output table of a softmax. The ids wait for the next :meth:`step`,
+        which counts them in place of the gradient's own. :func:`freqsgd.watch` calls this for
+        every ``nn.Embedding`` and ``nn.EmbeddingBag`` of a model.
+
+        Args:
+            param: the table
+            ids: one entry per occurrence, in any shape; leave padding out
+            samples: how many samples the ids come from (default: the number of ids divided by
+                ``tokens_per_sample``). With ``count="batch"`` steps are counted instead
+        """
+        group = self._group_of(param)
+        _check_table(param)
+        check_ids(ids, len(param))
+        units = ids.numel()
+        if samples is not None:
+            if samples < 0:
+                raise ValueError(f"samples must be >= 0, got {samples}")
+            units = samples * group["tokens_per_sample"]
+        flat = ids.detach().reshape(-1).to(param.device, torch.int64, copy=True)
+        self.state[param].setdefault("observed", []).append((flat, units))
+
+    # ---- the step --------------------------------------------------------------------------
+
+    @overload
+    def step(self, closure: None = None) -> None: ...
+
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        """Count the tokens of the batch, then update the weights.
+
+        Nothing is written if a gradient holds NaN or infinity.
+
+        Args:
+            closure: re-evaluates the model and returns the loss
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for watch in self._watches:
+            watch.gather()
+
+        plain: list[Update] = []
+        fused: list[Update] = []
+        plans = list(self._plan())
+        for update, _, use_kernel in plans:
+            (fused if use_kernel else plain).append(update)
+        _plain.check(plain)
+        if fused:
+            from freqsgd.optim import _fused
+
+            _fused.check(fused)
+        for update, group, _ in plans:
+            self._count(update, group)
+        for update in plain:
+            _plain.apply(update)
+        if fused:
+            _fused.apply(fused)
+        return loss
+
+    def _plan(self) -> Iterator[tuple[Update, Group, bool]]:
+        """What the step will do, and whether a kernel does it; nothing is changed yet."""
+        for group in self.param_groups:
+            law = _law(group, group["max_rate"])
+            for param in group["params"]:
+                observed = "observed" in self.state.get(param, {})
+                if param.grad is None and not observed:
+                    continue
+                update = Update(param, law, group["maximize"], *_rows_of(param))
+                if not self._is_table(update, group, observed):
+                    yield update, group, False
+                    continue
+                counts = self.state[param].get("counts")
+                if counts is not None and len(counts) != len(param):
+                    raise RuntimeError(
+                        f"a table of {len(param)} rows has counts for {len(counts)}: call "
+                        "optimizer.resize(param) after adding rows to a table"
+                    )
+                if group["fused"]:
+                    _check_fused(param)
+                yield update, group, group["fused"] is not False and why_not_fused(param) is None
+
+    def _count(self, update: Update, group: Group) -> None:
+        """Take in the observations of a table, or else its gradient's own ids."""
+        state = self.state.get(update.param, {})
+        observed: list[Observation] | None = state.pop("observed", None)
+        if observed is None and update.ids is not None:
+            observed = [(update.ids, update.ids.numel())]
+        batch = None
+        if observed is not None and self._counts_rows(group):
+            state = self._counters(update.param, group)
+            batch = begin_batch(state, observed, **_counting_options(group))
+            update.counts, update.batch = state["counts"], batch
+        if observed is not None or state:
+            self._set_frequencies(update, group, batch)
+
+    def _counters(self, param: Tensor, group: Group) -> State:
+        """The state of a table, with counters."""
+        state: State = self.state[param]
+        if "counts" not in state:
+            state.update(new_state(len(param), param.device, group.get("halflife")))
+        return state
+
+    # ---- saved state -----------------------------------------------------------------------
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load what ``state_dict()`` returned; counts come back exactly as they were saved."""
+        saved: dict[str, Any] = {}
+
+        def check(_: Optimizer, state_dict: dict[str, Any]) -> None:
+            for param, state in self._states_by_param(state_dict):
+                check_state(state, len(param) if param.dim() else 1)
+            saved.update(state_dict)
+
+        handle = self.register_load_state_dict_pre_hook(check)  # after the user's own hooks
+        try:
+            super().load_state_dict(state_dict)
+        finally:
+            handle.remove()
+        # torch has cast the state to the weights' dtype, in which counts are not exact.
+        for param, state in self._states_by_param(saved):
+            self.state[param] = _copy_to(state, param.device)
+
+    def _states_by_param(self, state_dict: dict[str, Any]) -> Iterator[tuple[Tensor, State]]:
+        keys = [key for group in state_dict["param_groups"] for key in group["params"]]
+        params = [param for group in self.param_groups for param in group["params"]]
+        for key, param in zip(keys, params, strict=False):
+            if key in state_dict["state"]:
+                yield param, state_dict["state"][key]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.__dict__.setdefault("_watches", [])
+        for group in self.param_groups:
+            for name, value in self.defaults.items():
+                if name != "max_lr":
+                    group.setdefault(name, value)
+            group.setdefault("max_rate", self.defaults["max_lr"])
+
+
+def _law(group: Group, max_lr: float | None) -> RateLaw:
+    return RateLaw(
+        lr=float(group["lr"]),
+        power=group["power"],
+        max_lr=math.inf if max_lr is None else max_lr,
+        weight_decay=group["weight_decay"],
+        weight_decay_power=group["weight_decay_power"],
+    )
+
+
+def _counting_options(group: Group) -> dict[str, Any]:
+    return {
+        "count": group.get("count", "occurrence"),
+        "tokens_per_sample": group["tokens_per_sample"],
+        "halflife": group.get("halflife"),
+    }
+
+
+def _rows_of(param: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """The gradient's rows and their ids; no ids where it is dense."""
+    grad = param.grad
+    if grad is None:
+        return None, None
+    if grad.layout == torch.strided:
+        return grad.contiguous(), None
+    if grad.layout != torch.sparse_coo or param.dim() != 2 or grad.sparse_dim() != 1:
+        raise ValueError(
+            f"a sparse gradient must consist of rows of a 2-D parameter (one sparse dimension, COO "
+            f"layout); the parameter of shape {tuple(param.shape)} has one of layout {grad.layout}"
+        )
+    return grad._values().contiguous(), grad._indices()[0].contiguous()
+
+
+def _check_table(param: Tensor) -> None:
+    if param.dim() != 2:
+        raise ValueError(f"a table must be 2-D, got a parameter of shape {tuple(param.shape)}")
+
+
+def why_not_fused(param: Tensor) -> str | None:
+    """Why the CPU kernel cannot update a parameter; None if it can."""
+    if type(param) not in (Tensor, Parameter):
+        return f"the weights are a {type(param).__name__}"
+    if param.device.type != "cpu":
+        return f"the weights are on {param.device}"
+    if param.dtype not in (torch.float32, torch.float64):
+        return f"the weights are {param.dtype}, not float32 or float64"
+    if not param.is_contiguous():
+        return "the weights are not contiguous"
+    return None
+
+
+def _check_fused(param: Tensor) -> None:
+    if reason := why_not_fused(param):
+        raise ValueError(f"fused=True cannot be had: {reason}; use fused=None")
+
+
+def _copy_to(value: Any, device: torch.device) -> Any:
+    if isinstance(value, Tensor):
+        return value.to(device, copy=True)
+    if isinstance(value, dict):
+        return {key: _copy_to(item, device) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_copy_to(item, device) for item in value)
+    return value

@@ -1,0 +1,172 @@
+"""How a table's counters take in the tokens of a step.
+
+A table's state is
+
+- ``counts``: one number per row; int32 until the table has counted 2^31 - 1 indices, then int64,
+  so it never saturates; float64 with ``halflife``
+- ``indices``: indices counted so far, which bounds every count
+- ``units``: samples seen so far times ``tokens_per_sample``; equal to ``indices`` unless the
+  caller said otherwise. An integer: it is divided only where it is used
+- ``mass`` and ``origin``, with ``halflife`` only: the sample with number t weighs
+  2^((t - origin) / halflife), and ``mass`` is the weight of all units so far
+
+With ``count="batch"`` the step takes the sample's place: a row counts once per step that holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+INT32_MAX = 2**31 - 1
+MAX_EXPONENT = 500.0  # halflives between origin and the latest sample; 2^500 is far from overflow
+
+State = dict[str, Any]
+Observation = tuple[Tensor, int]  # ids, and the units (see above) they stand for
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one step counts on one table, and the number of samples it then has seen."""
+
+    ids: Tensor  # int64, one per occurrence
+    increments: Tensor | None  # what each occurrence adds (None: 1)
+    once: bool  # a row counts once, however often it occurs
+    n: float  # samples seen, this step's included
+    added: float  # what this step added to n
+    floor: float  # the least count of a row: what one sample of this step adds
+
+
+def new_state(rows: int, device: torch.device, halflife: float | None) -> State:
+    """Counters of a table that has seen nothing."""
+    if halflife is None:
+        counts = torch.zeros(rows, dtype=torch.int32, device=device)
+        return {"counts": counts, "indices": 0, "units": 0}
+    counts = torch.zeros(rows, dtype=torch.float64, device=device)
+    return {"counts": counts, "indices": 0, "units": 0, "mass": 0.0, "origin": 0}
+
+
+def begin_batch(
+    state: State,
+    observed: Sequence[Observation],
+    *,
+    count: str,
+    tokens_per_sample: int,
+    halflife: float | None,
+) -> Batch:
+    """Account for a step's observations; the caller then adds their increments to ``counts``."""
+    once = count == "batch"
+    per_sample = 1 if once else tokens_per_sample
+    ids = observed[0][0] if len(observed) == 1 else torch.cat([ids for ids, _ in observed])
+    units = 1 if once else sum(units for _, units in observed)
+    first = state["units"]
+    if halflife is not None:
+        _move_origin(state, first // per_sample, (first + units - 1) // per_sample, halflife)
+    state["units"] += units
+    state["indices"] += 1 if once else ids.numel()
+    if halflife is None:
+        if state["indices"] > INT32_MAX and state["counts"].dtype == torch.int32:
+            state["counts"] = state["counts"].long()
+        return Batch(ids, None, once, state["units"] / per_sample, units / per_sample, 1.0)
+
+    def weigh(position: Tensor) -> Tensor:
+        return torch.exp2((position // per_sample - state["origin"]) / halflife)
+
+    if once:
+        positions = torch.full(ids.shape, first, device=ids.device)
+    else:  # the i-th of m ids belongs to the unit that lies at i/m of the observation's units
+        chunks = []
+        start = first
+        for chunk, length in observed:
+            rank = torch.arange(chunk.numel(), device=ids.device)
+            chunks.append(start + rank * length // max(chunk.numel(), 1))
+            start += length
+        positions = torch.cat(chunks)
+    weights = weigh(torch.arange(first, first + units)).double()
+    added = float(weights.sum())
+    state["mass"] += added
+    floor = float(weights[0]) if units else present_weight(state, per_sample, halflife)
+    return Batch(
+        ids, weigh(positions).double(), once, state["mass"] / per_sample, added / per_sample, floor
+    )
+
+
+def _move_origin(state: State, first: int, last: int, halflife: float) -> None:
+    """Rescale the counts before the weight of sample ``last`` could overflow."""
+    if (last - first) / halflife > MAX_EXPONENT:
+        raise ValueError(
+            f"halflife={halflife} is too short for a step of {last - first + 1} samples: a step "
+            f"may span at most {MAX_EXPONENT:.0f} halflives"
+        )
+    if (last - state["origin"]) / halflife > MAX_EXPONENT:
+        factor = 2.0 ** ((state["origin"] - first) / halflife)
+        state["counts"].mul_(factor)
+        state["mass"] *= factor
+        state["origin"] = first
+
+
+def samples_seen(state: State, per_sample: int) -> float:
+    """The n of p = c / n, on the scale of ``counts``."""
+    return float(state["mass"] if "mass" in state else state["units"]) / per_sample
+
+
+def present_weight(state: State, per_sample: int, halflife: float | None) -> float:
+    """What the latest sample weighs in ``counts``: 1 without ``halflife``."""
+    if halflife is None:
+        return 1.0
+    latest = max(state["units"] - 1, 0) // per_sample
+    return float(2.0 ** ((latest - state["origin"]) / halflife))
+
+
+def set_state(
+    state: State, counts: Tensor, samples: int, per_sample: int, halflife: float | None
+) -> None:
+    """Take over counts that were made elsewhere, as if all of them were of the latest sample."""
+    rows = state["counts"].shape
+    if counts.is_floating_point() or counts.is_complex() or counts.dtype == torch.bool:
+        raise TypeError(f"counts must be integers, got {counts.dtype}")
+    if counts.shape != rows:
+        raise ValueError(f"counts must have shape {tuple(rows)}, got {tuple(counts.shape)}")
+    if counts.numel() and counts.min() < 0:
+        raise ValueError(f"counts must be >= 0, got {int(counts.min())}")
+    total = int(counts.sum(dtype=torch.int64))
+    if samples < (1 if total else 0):
+        raise ValueError(
+            f"samples must be at least 1 for counts that sum to {total}, got {samples}"
+        )
+    state["indices"], state["units"] = total, int(samples) * per_sample
+    dtype = torch.int64 if total > INT32_MAX else torch.int32
+    if halflife is not None:
+        dtype = torch.float64
+        state["mass"], state["origin"] = (
+            float(state["units"]),
+            max(state["units"] - 1, 0) // per_sample,
+        )
+    state["counts"] = counts.detach().to(state["counts"].device, dtype, copy=True)
+
+
+def check_state(state: State, rows: int) -> None:
+    """Refuse saved state that no run can have written, or that belongs to another table."""
+    counts = state.get("counts")
+    if counts is not None:
+        if counts.dtype not in (torch.int32, torch.int64, torch.float64):
+            raise ValueError(f"saved counts must be int32, int64 or float64, got {counts.dtype}")
+        if counts.dim() != 1 or len(counts) != rows:
+            raise ValueError(
+                f"saved counts of shape {tuple(counts.shape)} do not fit a table of {rows} rows"
+            )
+        if not (counts >= 0).all():
+            raise ValueError("saved counts hold negative numbers: the file is damaged")
+        numbers = ["indices", "units"] + ["mass", "origin"] * (counts.dtype == torch.float64)
+        for name in numbers:
+            if not isinstance(state.get(name), int | float) or state[name] < 0:
+                raise ValueError(f"saved counts lack {name!r}: the file is damaged")
+    frequencies = state.get("frequencies")
+    if frequencies is not None and frequencies.shape != (rows,):
+        raise ValueError(
+            f"saved frequencies of shape {tuple(frequencies.shape)} do not fit {rows} rows"
+        )

@@ -1,0 +1,127 @@
+"""The step in plain torch operations: any device, any dtype, and the specification.
+
+The fused kernels must compute what this file says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from freqsgd.optim._counting import Batch
+from freqsgd.rates import RateLaw
+
+
+@dataclass
+class Update:
+    """What a step does to one parameter.
+
+    ``grad`` holds one row per entry of ``ids``, or has the parameter's own shape where ``ids`` is
+    None. ``source`` holds one number per row, of which ``max(source, floor) / n`` is the row's
+    frequency; where it is None the parameter is an ordinary weight, touched by every sample.
+    """
+
+    param: Tensor
+    law: RateLaw
+    maximize: bool
+    grad: Tensor | None
+    ids: Tensor | None = None
+    counts: Tensor | None = None
+    batch: Batch | None = None
+    source: Tensor | None = None
+    n: float = 1.0
+    floor: float = 0.0
+
+    def frequencies(self, rows: Tensor | slice) -> Tensor:
+        """The p of the rate law."""
+        assert self.source is not None
+        return self.source[rows].double().clamp(min=self.floor) / self.n
+
+
+def check(updates: Sequence[Update]) -> None:
+    """Refuse a step with a gradient that is not finite, before anything is written."""
+    updates = [u for u in updates if u.grad is not None]
+    finite = [u.grad.isfinite().all() for u in updates if u.grad is not None]
+    if finite and not all(flag.item() for flag in finite):
+        raise non_finite(next(u.param for u, flag in zip(updates, finite, strict=True) if not flag))
+
+
+def non_finite(param: Tensor) -> ValueError:
+    """The error that a gradient with NaN or infinity gives."""
+    return ValueError(
+        f"the gradient of a parameter of shape {tuple(param.shape)} holds NaN or infinity; nothing "
+        "was updated. Lower lr or set max_lr, clip gradients, or look for NaN in the inputs"
+    )
+
+
+def apply(update: Update) -> None:
+    """Count the tokens of the step, then move the weights."""
+    param, law, ids = update.param, update.law, update.ids
+    gains = None
+    if update.counts is not None and update.batch is not None:
+        gains = count(update.counts, update.batch, distinct=law.weight_decay > 0)
+    if update.grad is None:
+        return
+
+    grad = _working(-update.grad if update.maximize else update.grad)
+    if update.source is None:
+        _subtract(param, grad * law.rate(1.0) + _working(param) * law.decay(1.0, 1.0))
+        return
+    delta = _scale_rows(grad, law.rate(update.frequencies(slice(None) if ids is None else ids)))
+    if law.weight_decay > 0 and gains is not None and update.batch is not None:
+        rows, gained = gains
+        part = law.decay(update.frequencies(rows), gained.double() / update.batch.added)
+        decay = _scale_rows(_working(param[rows]), part)
+        if ids is None:
+            delta.index_add_(0, rows, decay)
+        else:  # decay is one more occurrence of each distinct row
+            ids, delta = torch.cat([ids, rows]), torch.cat([delta, decay])
+    if ids is None:
+        _subtract(param, delta)
+    else:
+        _subtract_rows(param, ids, delta)
+
+
+def count(counts: Tensor, batch: Batch, *, distinct: bool) -> tuple[Tensor, Tensor] | None:
+    """Add a batch to the counters; if asked, return its distinct rows and what each gained."""
+    increments = batch.increments
+    if increments is None:
+        increments = torch.ones((), dtype=counts.dtype, device=counts.device).expand(
+            batch.ids.shape
+        )
+    if not (distinct or batch.once):
+        counts.index_add_(0, batch.ids, increments)
+        return None
+    rows, inverse = batch.ids.unique(return_inverse=True)
+    gained = torch.zeros(rows.shape, dtype=counts.dtype, device=counts.device)
+    if batch.once:
+        gained.index_copy_(0, inverse, increments)  # all occurrences of a row bring the same
+    else:
+        gained.index_add_(0, inverse, increments)
+    counts.index_add_(0, rows, gained)
+    return rows, gained
+
+
+def _working(x: Tensor) -> Tensor:
+    """Compute on 16-bit weights in float32, so that they are rounded once."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def _scale_rows(x: Tensor, factor: Tensor) -> Tensor:
+    return x * factor.to(x.dtype).unsqueeze(1)
+
+
+def _subtract(param: Tensor, delta: Tensor) -> None:
+    param.copy_(_working(param) - delta)
+
+
+def _subtract_rows(param: Tensor, ids: Tensor, delta: Tensor) -> None:
+    if delta.dtype == param.dtype:
+        param.index_add_(0, ids, delta, alpha=-1)
+        return
+    rows, inverse = ids.unique(return_inverse=True)
+    total = delta.new_zeros(rows.numel(), param.shape[1]).index_add_(0, inverse, delta)
+    param[rows] = (_working(param[rows]) - total).to(param.dtype)

@@ -1,0 +1,186 @@
+"""CF-SGD: frequencies counted online (Algorithm 2 of the paper)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from freqsgd.optim._base import FrequencySGD, Group, _law
+from freqsgd.optim._counting import Batch, present_weight, samples_seen, set_state
+from freqsgd.optim._plain import Update
+
+__all__ = ["CFSGD"]
+
+
+class CFSGD(FrequencySGD):
+    r"""Counter-based frequency-aware SGD.
+
+    .. math::
+        \begin{aligned}
+            c_k &\leftarrow c_k + \text{occurrences of token } k \text{ in the batch}, \qquad
+            n \leftarrow n + \text{samples in the batch} \\
+            p_k &= c_k / n, \qquad
+            \eta_k = \min\{\text{max\_lr}, \; \text{lr} / p_k^{\,\text{power}}\} \\
+            \theta_k &\leftarrow \theta_k - \eta_k \left( g_k
+            + \text{weight\_decay} \; q_k \, p_k^{-\text{weight\_decay\_power}} \, \theta_k \right)
+        \end{aligned}
+
+    where q_k is the frequency of k in the batch. A weight that is no row of a table is touched by
+    every sample: p = q = 1, its rate is ``lr``. The state is one integer per row.
+
+    A parameter is a table if its gradient is sparse, if it was observed (:meth:`observe`,
+    :func:`freqsgd.watch`), or if its group says ``"table": True``. All others are ordinary weights.
+
+    Args:
+        params: parameters or parameter groups; every option may differ per group
+        lr: rate of a token that every sample holds. With a loss that is the mean over the batch
+            start from 0.1 to 1
+        power: exponent of the frequency, in [0, 1]; 0 is SGD
+        max_lr: cap on every rate
+        count: ``"occurrence"``, or ``"batch"``: a row counts once per step that holds it and n
+            counts steps. Then start from lr * sqrt(batch size) for tables
+        tokens_per_sample: how many ids each sample looks up in a table: F for a table that F
+            fields share, so that each field's frequencies sum to 1
+        weight_decay: L2 penalty, paid by a row when it occurs
+        weight_decay_power: 1 is ordinary L2; below 1 spares rare rows, 0 decays per occurrence
+        halflife: number of samples after which a count is worth half
+        maximize: ascend instead of descend
+        fused: None uses the CPU kernel where it can (CPU, float32 or float64, contiguous), False
+            never, True always or raises
+
+    Example:
+        >>> emb = torch.nn.EmbeddingBag(1000, 16, mode="sum", sparse=True)
+        >>> opt = CFSGD(emb.parameters(), lr=0.5)
+        >>> emb(torch.tensor([[1, 2], [1, 3]])).pow(2).sum().backward()
+        >>> opt.step()
+        >>> opt.counts(emb.weight)[:4]
+        tensor([0, 2, 1, 1])
+
+    Note:
+        A group keeps ``max_lr`` as ``group["max_rate"]``, since ``OneCycleLR`` uses the other name.
+
+    Reference:
+        Li et al., Frequency-aware SGD for Efficient Embedding Learning with Provable Benefits,
+        ICLR 2022.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor,
+        *,
+        power: float = 0.5,
+        max_lr: float | None = None,
+        count: str = "occurrence",
+        tokens_per_sample: int = 1,
+        weight_decay: float = 0.0,
+        weight_decay_power: float = 1.0,
+        halflife: float | None = None,
+        maximize: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "power": power,
+                "max_lr": max_lr,
+                "count": count,
+                "tokens_per_sample": tokens_per_sample,
+                "weight_decay": weight_decay,
+                "weight_decay_power": weight_decay_power,
+                "halflife": halflife,
+                "maximize": maximize,
+                "fused": fused,
+            },
+        )
+
+    def counts(self, param: Tensor) -> Tensor:
+        """How often each row was counted (int64). With ``halflife``: rounded, as of now."""
+        group = self._group_of(param)
+        state = self.state.get(param, {})
+        if "counts" not in state:
+            return torch.zeros(len(param), dtype=torch.int64, device=param.device)
+        counts: Tensor = state["counts"]
+        if group["halflife"] is not None:
+            counts = (counts / self._one(param, group)).round()
+        return counts.to(torch.int64, copy=True)
+
+    def frequencies(self, param: Tensor) -> Tensor:
+        """The frequency of each row per sample, as counted so far; 0 where unseen."""
+        group = self._group_of(param)
+        state = self.state.get(param, {})
+        n = samples_seen(state, _per_sample(group)) if "counts" in state else 0.0
+        if n == 0.0:
+            return torch.zeros(len(param), dtype=torch.float64, device=param.device)
+        counts: Tensor = state["counts"]
+        return counts.double() / n
+
+    def rates(self, param: Tensor) -> Tensor:
+        """The rate of each row as of now; a single number for an ordinary weight."""
+        group = self._group_of(param)
+        law = _law(group, group["max_rate"])
+        state = self.state.get(param, {})
+        if "counts" not in state:
+            return torch.tensor(law.rate(1.0), dtype=torch.float64, device=param.device)
+        n = samples_seen(state, _per_sample(group)) or 1.0
+        rates: Tensor = law.rate(state["counts"].double().clamp(min=self._one(param, group)) / n)
+        return rates
+
+    @torch.no_grad()
+    def set_counts(self, param: Tensor, counts: Tensor, samples: int) -> None:
+        """Start from known counts, e.g. of a model that another optimizer has trained.
+
+        Args:
+            param: the table
+            counts: occurrences of each row (an integer tensor)
+            samples: the number of samples (with ``count="batch"``: of batches) they come from
+        """
+        group = self._group_of(param)
+        set_state(
+            self._counters(param, group), counts, samples, _per_sample(group), group["halflife"]
+        )
+
+    # ---- what FrequencySGD asks ------------------------------------------------------------
+
+    def _check_options(self, options: Group) -> None:
+        super()._check_options(options)
+        if options["count"] not in ("occurrence", "batch"):
+            raise ValueError(f"count must be 'occurrence' or 'batch', got {options['count']!r}")
+        halflife = options["halflife"]
+        if halflife is not None and not 0 < halflife < math.inf:
+            raise ValueError(f"halflife must be a finite number > 0 (or None), got {halflife}")
+
+    def _counts_rows(self, group: Group) -> bool:
+        return True
+
+    def _is_table(self, update: Update, group: Group, observed: bool) -> bool:
+        if observed or update.ids is not None or "counts" in self.state.get(update.param, {}):
+            return True
+        if group["table"]:
+            raise RuntimeError(
+                f"a table of shape {tuple(update.param.shape)} has a dense gradient, which does "
+                "not say which rows the batch held: call freqsgd.watch(model, optimizer) once, or "
+                "optimizer.observe(param, ids) for each batch"
+            )
+        return False
+
+    def _set_frequencies(self, update: Update, group: Group, batch: Batch | None) -> None:
+        state = self.state[update.param]
+        update.source = state["counts"]
+        if batch is None:
+            update.n = samples_seen(state, _per_sample(group))
+            update.floor = self._one(update.param, group)
+        else:
+            update.n, update.floor = batch.n, batch.floor
+
+    def _one(self, param: Tensor, group: Group) -> float:
+        """What one sample counts now."""
+        return present_weight(self.state[param], _per_sample(group), group["halflife"])
+
+
+def _per_sample(group: Group) -> int:
+    return 1 if group["count"] == "batch" else int(group["tokens_per_sample"])

@@ -1,0 +1,182 @@
+"""FA-SGD: frequencies known beforehand (Algorithm 1 of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from freqsgd.optim._base import FrequencySGD, Group, _check_table, _law
+from freqsgd.optim._counting import Batch
+from freqsgd.optim._plain import Update
+
+__all__ = ["FASGD"]
+
+
+class FASGD(FrequencySGD):
+    r"""Frequency-aware SGD with given frequencies.
+
+    .. math::
+        \begin{aligned}
+            \eta_k &= \min\{\text{max\_lr}, \; \text{lr} / p_k^{\,\text{power}}\} \\
+            \theta_k &\leftarrow \theta_k - \eta_k \left( g_k
+            + \text{weight\_decay} \; q_k \, p_k^{-\text{weight\_decay\_power}} \, \theta_k \right)
+        \end{aligned}
+
+    where p_k is the given frequency of token k per sample and q_k its frequency in the batch. A
+    parameter with frequencies is a table; all others are ordinary weights, whose rate is ``lr``.
+    Apart from the frequencies there is no state (one counter per row with ``weight_decay``).
+
+    Args:
+        params: parameters or parameter groups; every option may differ per group
+        lr: rate of a token that every sample holds
+        frequencies: of every row of a table, per sample, in (0, ``tokens_per_sample``];
+            :func:`freqsgd.token_frequencies` makes them. A tensor for a group that holds one table;
+            a list, one entry per parameter of the group, or a dict {parameter: tensor} for more,
+            None or no entry for ordinary weights
+        power, max_lr, tokens_per_sample, weight_decay, weight_decay_power, maximize, fused: as for
+            :class:`freqsgd.CFSGD`
+
+    Example:
+        >>> emb = torch.nn.Embedding(4, 8, sparse=True)
+        >>> opt = FASGD(emb.parameters(), lr=0.1, frequencies=torch.tensor([1.0, 0.25, 0.01, 0.01]))
+        >>> opt.rates(emb.weight)
+        tensor([0.1000, 0.2000, 1.0000, 1.0000], dtype=torch.float64)
+
+    Reference:
+        Li et al., Frequency-aware SGD for Efficient Embedding Learning with Provable Benefits,
+        ICLR 2022.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor,
+        *,
+        frequencies: Tensor | list[Tensor | None] | Mapping[Tensor, Tensor] | None,
+        power: float = 0.5,
+        max_lr: float | None = None,
+        tokens_per_sample: int = 1,
+        weight_decay: float = 0.0,
+        weight_decay_power: float = 1.0,
+        maximize: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "frequencies": frequencies,
+                "power": power,
+                "max_lr": max_lr,
+                "tokens_per_sample": tokens_per_sample,
+                "weight_decay": weight_decay,
+                "weight_decay_power": weight_decay_power,
+                "maximize": maximize,
+                "fused": fused,
+            },
+        )
+        self.defaults["frequencies"] = None  # they live in the state of their tables
+
+    def frequencies(self, param: Tensor) -> Tensor:
+        """The frequencies of a table's rows, as given."""
+        self._group_of(param)
+        return self._given(param).clone()
+
+    def rates(self, param: Tensor) -> Tensor:
+        """The rate of each row as of now; a single number for an ordinary weight."""
+        group = self._group_of(param)
+        law = _law(group, group["max_rate"])
+        if "frequencies" not in self.state.get(param, {}):
+            return torch.tensor(law.rate(1.0), dtype=torch.float64, device=param.device)
+        rates: Tensor = law.rate(self._given(param).double())
+        return rates
+
+    @torch.no_grad()
+    def set_frequencies(self, param: Tensor, frequencies: Tensor) -> None:
+        """Give a table its frequencies: new ones, or those of a table that has grown."""
+        group = self._group_of(param)
+        _check_frequencies(param, frequencies, group["tokens_per_sample"])
+        dtype = frequencies.dtype if frequencies.dtype == torch.float64 else torch.float32
+        self.state[param]["frequencies"] = frequencies.detach().to(param.device, dtype, copy=True)
+
+    def _given(self, param: Tensor) -> Tensor:
+        frequencies: Tensor | None = self.state.get(param, {}).get("frequencies")
+        if frequencies is None:
+            raise ValueError(
+                f"no frequencies for the table of shape {tuple(param.shape)}: pass frequencies= "
+                "(freqsgd.token_frequencies counts them), or use CFSGD, which counts as it goes"
+            )
+        return frequencies
+
+    # ---- what FrequencySGD asks ------------------------------------------------------------
+
+    def _check_params(self, group: Group) -> None:
+        super()._check_params(group)
+        params, given = group["params"], group.pop("frequencies", None)
+        if isinstance(given, Tensor):
+            given = [given]
+        if isinstance(given, Mapping):
+            given = [given.get(param) for param in params]
+        if given is None:
+            given = [None] * len(params)
+        if len(given) != len(params):
+            raise ValueError(
+                f"{len(given)} tensors of frequencies for {len(params)} parameters: give a list "
+                "with one entry per parameter (None for ordinary weights) or a dict"
+            )
+        tables = [(p, f) for p, f in zip(params, given, strict=True) if f is not None]
+        for param, frequencies in tables:
+            _check_frequencies(param, frequencies, group["tokens_per_sample"])
+        for param, frequencies in tables:
+            self.set_frequencies(param, frequencies)
+        if group["table"]:
+            for param in params:
+                self._given(param)
+
+    def _counts_rows(self, group: Group) -> bool:
+        return bool(group["weight_decay"] > 0)
+
+    def _is_table(self, update: Update, group: Group, observed: bool) -> bool:
+        param = update.param
+        if "frequencies" not in self.state.get(param, {}):
+            if observed or update.ids is not None or group["table"]:
+                self._given(param)
+            return False
+        if len(self._given(param)) != len(param):
+            raise RuntimeError(
+                f"a table of {len(param)} rows has {len(self._given(param))} frequencies: call "
+                "optimizer.set_frequencies(param, frequencies) after adding rows"
+            )
+        if group["weight_decay"] > 0 and update.ids is None and not observed:
+            raise RuntimeError(
+                f"a table of shape {tuple(param.shape)} has a dense gradient, which does not say "
+                "which rows the batch held, and weight decay needs that: call freqsgd.watch(model, "
+                "optimizer) once, or optimizer.observe(param, ids) for each batch"
+            )
+        return True
+
+    def _set_frequencies(self, update: Update, group: Group, batch: Batch | None) -> None:
+        update.source = self._given(update.param)
+
+
+def _check_frequencies(param: Tensor, frequencies: Tensor, tokens_per_sample: int) -> None:
+    _check_table(param)
+    if not isinstance(frequencies, Tensor) or not frequencies.is_floating_point():
+        kind = frequencies.dtype if isinstance(frequencies, Tensor) else type(frequencies).__name__
+        raise TypeError(f"frequencies must be a tensor of floats, got {kind}")
+    if frequencies.shape != (len(param),):
+        raise ValueError(
+            f"frequencies must hold one number for each of {len(param)} rows, got shape "
+            f"{tuple(frequencies.shape)}"
+        )
+    wrong = ~((frequencies > 0) & (frequencies <= tokens_per_sample))
+    if wrong.any():
+        row = int(wrong.nonzero()[0])
+        raise ValueError(
+            f"frequencies are per sample and must lie in (0, {tokens_per_sample}] "
+            f"(tokens_per_sample={tokens_per_sample}), got {frequencies[row].item():g} for row "
+            f"{row}; freqsgd.token_frequencies turns ids into frequencies"
+        )

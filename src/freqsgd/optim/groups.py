@@ -1,0 +1,35 @@
+"""Split a model into its tables and the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+__all__ = ["param_groups"]
+
+
+def param_groups(model: nn.Module) -> list[dict[str, Any]]:
+    """Split a model's trainable parameters into tables and all others.
+
+    Args:
+        model: a module; its tables are the weights of ``nn.Embedding`` and ``nn.EmbeddingBag``
+
+    Returns:
+        Two parameter groups, tables first, to which options can be added.
+
+    Example:
+        >>> model = torch.nn.Sequential(torch.nn.Embedding(10, 4), torch.nn.Linear(4, 1))
+        >>> tables, rest = param_groups(model)
+        >>> opt = CFSGD([{**tables, "max_lr": 10.0}, {**rest, "lr": 0.01}], lr=0.5)
+    """
+    tables = {
+        id(module.weight)
+        for module in model.modules()
+        if isinstance(module, nn.Embedding | nn.EmbeddingBag)
+    }
+    params = [param for param in model.parameters() if param.requires_grad]
+    return [
+        {"params": [param for param in params if id(param) in tables], "table": True},
+        {"params": [param for param in params if id(param) not in tables]},
+    ]

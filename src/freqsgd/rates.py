@@ -1,0 +1,147 @@
+"""The rate law: the one place where a token's frequency becomes its learning rate.
+
+    eta_k = min(max_lr, lr / p_k ** power)               (the step size of Theorems 1 and 3)
+
+``p_k`` is the frequency of token k per sample and ``power`` is 1/2 in the paper, whose
+``alpha / sqrt(T)`` is our ``lr`` and whose ``1 / (4 L)`` is our ``max_lr``.
+
+Weight decay follows frequency too. A step subtracts, besides ``eta_k * g_k``, the part
+
+    min(1/2, eta_k * weight_decay * q_k * p_k ** -weight_decay_power)
+
+of a row, where ``q_k`` is the frequency of k in the batch at hand. Since E[q_k] = p_k, that
+minimises ``loss + sum_k weight_decay / 2 * p_k ** (1 - weight_decay_power) * |theta_k| ** 2``
+although only the rows of the batch are touched: power 1 is ordinary L2, power 0 decays a row
+each time it occurs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = ["RateLaw", "paper_rates", "token_frequencies"]
+
+MAX_DECAY = 0.5  # the largest part of a row that one step of weight decay may take
+
+
+def _law(minimum: Callable[[Any, Any], Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Write the law for one kind of number, of which ``minimum`` takes the smaller."""
+
+    def rate(p: Any, lr: float, power: float, max_lr: float) -> Any:
+        return minimum(lr / p**power, max_lr)
+
+    def decay(p: Any, q: Any, eta: Any, weight_decay: float, power: float) -> Any:
+        return minimum(eta * weight_decay * q / p**power, MAX_DECAY)
+
+    return rate, decay
+
+
+scalar_rate, scalar_decay = _law(min)  # for floats: what the kernels compile
+_rate, _decay = _law(
+    lambda x, cap: min(x, cap) if isinstance(x, float) else x.clip(max=cap)
+)  # for floats, numpy arrays and torch tensors
+
+
+@dataclass(frozen=True)
+class RateLaw:
+    """The law with its constants: what a parameter group's options amount to.
+
+    Args:
+        lr: rate of a token that every sample holds, and of every weight that is not a row of a
+            table (alpha / sqrt(T) in the paper)
+        power: how fast the rate grows as the frequency falls (1/2 in the paper; 0 is plain SGD)
+        max_lr: the largest rate of any token (1 / (4 L) in the paper; ``inf`` for none)
+        weight_decay: strength of the L2 penalty
+        weight_decay_power: how the penalty is spread over frequencies; 1 is ordinary L2
+
+    Example:
+        >>> RateLaw(lr=0.1).rate(torch.tensor([1.0, 0.25, 0.01]))
+        tensor([0.1000, 0.2000, 1.0000])
+    """
+
+    lr: float
+    power: float = 0.5
+    max_lr: float = math.inf
+    weight_decay: float = 0.0
+    weight_decay_power: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("lr", "weight_decay"):
+            value = getattr(self, name)
+            if not 0.0 <= value < math.inf:
+                raise ValueError(f"{name} must be a finite number >= 0, got {value}")
+        for name in ("power", "weight_decay_power"):
+            value = getattr(self, name)
+            if not 0.0 <= value <= 1.0:
+                raise ValueError(f"{name} must lie in [0, 1], got {value}")
+        if not self.max_lr > 0.0:
+            raise ValueError(f"max_lr must be > 0 (or None for no cap), got {self.max_lr}")
+
+    def rate(self, p: Any) -> Any:
+        """The learning rate of tokens of frequency ``p`` (a float, numpy array or tensor)."""
+        return _rate(p, self.lr, self.power, self.max_lr)
+
+    def decay(self, p: Any, q: Any) -> Any:
+        """The part of a row that weight decay takes, for frequency ``p`` and ``q`` in the batch."""
+        return _decay(p, q, self.rate(p), self.weight_decay, self.weight_decay_power)
+
+
+def paper_rates(alpha: float, T: int, L: float) -> tuple[float, float]:
+    """Turn the constants of the paper's step size into ``(lr, max_lr)``.
+
+    The paper writes ``eta_k = min(1 / (4 L), alpha / sqrt(T p_k))``.
+
+    Args:
+        alpha: the step-size constant of Theorems 1 and 3
+        T: number of iterations planned
+        L: smoothness of the loss
+
+    Example:
+        >>> paper_rates(alpha=2.0, T=400, L=0.5)
+        (0.1, 0.5)
+    """
+    for name, value in (("alpha", alpha), ("T", T), ("L", L)):
+        if not 0 < value < math.inf:
+            raise ValueError(f"{name} must be a finite number > 0, got {value}")
+    return alpha / math.sqrt(T), 1 / (4 * L)
+
+
+def token_frequencies(ids: Tensor, num_tokens: int, samples: int | None = None) -> Tensor:
+    """Count how often each token occurs per sample: what :class:`freqsgd.FASGD` asks for.
+
+    Args:
+        ids: the tokens of the training set, one sample per row
+        num_tokens: size of the table; every id must be below it
+        samples: number of samples the ids come from (default ``ids.shape[0]``)
+
+    Returns:
+        A float32 tensor of ``num_tokens`` frequencies. A token that never occurs is given one
+        occurrence, so that its rate is defined.
+
+    Example:
+        >>> token_frequencies(torch.tensor([[0, 2], [0, 3]]), num_tokens=5)
+        tensor([1.0000, 0.5000, 0.5000, 0.5000, 0.5000])
+    """
+    check_ids(ids, num_tokens)
+    if samples is None:
+        samples = ids.shape[0] if ids.dim() else 1
+    if samples < 1:
+        raise ValueError(f"samples must be at least 1, got {samples}")
+    counts = torch.bincount(ids.reshape(-1).long(), minlength=num_tokens)
+    return (counts.clamp(min=1).double() / samples).float()
+
+
+def check_ids(ids: Tensor, rows: int) -> None:
+    """Refuse ids that are not integers in ``[0, rows)``."""
+    if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
+        raise TypeError(f"ids must be integers, got {ids.dtype}")
+    if ids.numel():
+        low, high = (int(x) for x in ids.aminmax())
+        if low < 0 or high >= rows:
+            raise IndexError(f"id {low if low < 0 else high} is out of range for {rows} rows")
