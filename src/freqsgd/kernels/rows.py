@@ -1,4 +1,4 @@
-"""The row update: counts, rates and weights of many tables in one call.
+"""The row update: counts, rates and weights of many tables in one call; and the lookup of rows.
 
 A step is described by one :data:`TABLE` record per table. Tables hold disjoint rows, and a table
 may be split further into shards, each of which owns the rows whose number is ``shard`` modulo
@@ -11,18 +11,30 @@ more than twice as fast as the plain loop once tables outgrow the cache.
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
+from freqsgd.kernels.machine import (
+    CACHE_LINE,
+    LANES,
+    add_scaled,
+    compiled,
+    copy,
+    kernel,
+    pointer,
+    prefetch,
+    take,
+)
+from freqsgd.kernels.threads import run
 from freqsgd.rates import scalar_decay, scalar_rate
 
-__all__ = ["TABLE", "check_tables", "gather_rows", "update_tables"]
+__all__ = ["TABLE", "find_bad", "gather", "update"]
 
 BLOCK = 32  # rows in flight
-CACHE_LINE = 64
+CHUNK = 128  # samples that a thread looks up at a time
 
 TABLE = np.dtype(
     [
@@ -58,18 +70,163 @@ TABLE = np.dtype(
     ]
 )
 
-_jit = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+_STEP = np.dtype(
+    [
+        ("next", np.int64),
+        ("tables", np.int64),  # address
+        ("tables_len", np.int64),
+        ("parts", np.int64),  # that each table is divided into
+        ("bad", np.int64),  # address: one flag per table
+    ]
+)
+
+_LOOKUP = np.dtype(
+    [
+        ("next", np.int64),
+        ("weight", np.int64),
+        ("rows", np.int64),
+        ("dim", np.int64),
+        ("ids", np.int64),
+        ("samples", np.int64),
+        ("fields", np.int64),
+        ("starts", np.int64),  # address: first row of each field
+        ("sizes", np.int64),  # address: rows of each field
+        ("padding", np.int64),
+        ("pooled", np.int64),
+        ("out", np.int64),
+        ("bad", np.int64),  # position of an id that is out of range; -1: none
+    ]
+)
+
+
+# ---- what callers use --------------------------------------------------------------------------
+
+
+def find_bad(tables: Any, weight: Any, workers: int) -> int | None:
+    """The first table with an id out of range or a gradient that is not finite.
+
+    Gradient rows must be contiguous. ``weight`` is the weights' type.
+    """
+    bad = np.zeros(len(tables), np.int64)
+    _run_step(_check_kernel(weight), tables, workers, workers, bad)
+    return int(bad.argmax()) if bad.any() else None
+
+
+def update(tables: Any, weight: Any, count: Any, source: Any, workers: int) -> None:
+    """Count and update every table: what :mod:`freqsgd.optim._plain` does in torch operations.
+
+    ``weight``, ``count`` and ``source`` are the types of what ``tables`` points to.
+    """
+    shards = 1
+    while len(tables) * shards < workers:
+        shards *= 2
+    _run_step(_update_kernel(weight, count, source), tables, shards, workers)
+
+
+def gather(
+    weight: Any,
+    ids: Any,
+    starts: Any,
+    sizes: Any,
+    padding: int,
+    pooled: bool,
+    out: Any,
+    workers: int,
+) -> int | None:
+    """Look up rows: ``out[b, f] = weight[starts[f] + ids[b, f]]``, summed over f if ``pooled``.
+
+    Ids that equal ``padding`` are left out of sums. All arrays are contiguous. Returns the position
+    of an id that is out of range, None if there is none.
+    """
+    job = np.zeros(1, _LOOKUP)
+    job["weight"], job["ids"], job["out"] = (x.ctypes.data for x in (weight, ids, out))
+    job["starts"], job["sizes"] = starts.ctypes.data, sizes.ctypes.data
+    job["rows"], job["dim"] = weight.shape
+    job["samples"], job["fields"] = ids.shape
+    job["padding"], job["pooled"], job["bad"] = padding, pooled, -1
+    run(_lookup_kernel(weight.dtype.type), job, workers)
+    bad = int(job["bad"][0])
+    return None if bad < 0 else bad
+
+
+def _run_step(function: Any, tables: Any, parts: int, workers: int, bad: Any = None) -> None:
+    job = np.zeros(1, _STEP)
+    job["tables"], job["tables_len"], job["parts"] = tables.ctypes.data, len(tables), parts
+    job["bad"] = 0 if bad is None else bad.ctypes.data
+    run(function, job, workers)
+
+
+# ---- kernels, one per combination of types -----------------------------------------------------
+
+
+@cache
+def _check_kernel(weight_type: Any) -> Any:
+    @kernel(_STEP)
+    def check(jobs):
+        job = numba.carray(jobs, 1)[0]
+        tables = numba.carray(pointer(job.tables), job.tables_len, dtype=TABLE)
+        bad = numba.carray(pointer(job.bad), job.tables_len, dtype=np.int64)
+        weights = np.empty(0, weight_type)
+        unit = take(jobs)
+        while unit < job.tables_len * job.parts:
+            t, part = unit // job.parts, unit % job.parts
+            if not _check(tables[t], part, job.parts, weights):
+                bad[t] = 1
+            unit = take(jobs)
+
+    return check
+
+
+@cache
+def _update_kernel(weight_type: Any, count_type: Any, source_type: Any) -> Any:
+    @kernel(_STEP)
+    def update(jobs):
+        job = numba.carray(jobs, 1)[0]
+        tables = numba.carray(pointer(job.tables), job.tables_len, dtype=TABLE)
+        weights = np.empty(0, weight_type)
+        counts = np.empty(0, count_type)
+        sources = np.empty(0, source_type)
+        unit = take(jobs)
+        while unit < job.tables_len * job.parts:
+            table, shard = tables[unit // job.parts], unit % job.parts
+            if table.counts != 0:
+                _count(table, shard, job.parts, weights, counts, sources)
+            if table.ids_len > 0:
+                _add(table, shard, job.parts, weights, sources)
+            unit = take(jobs)
+
+    return update
+
+
+@cache
+def _lookup_kernel(weight_type: Any) -> Any:
+    @kernel(_LOOKUP)
+    def lookup(jobs):
+        job = numba.carray(jobs, 1)[0]
+        weights = np.empty(0, weight_type)
+        first = take(jobs) * CHUNK
+        while first < job.samples:
+            bad = _lookup(job, first, min(first + CHUNK, job.samples), weights)
+            if bad >= 0:
+                job.bad = bad
+            first = take(jobs) * CHUNK
+
+    return lookup
+
+
+# ---- their parts. An empty array, such as `weights`, stands for the type of its items -----------
+
 _law_rate = numba.njit(scalar_rate, error_model="numpy")
 _law_decay = numba.njit(scalar_decay, error_model="numpy")
 
 
-@_jit
+@compiled
 def _rate(p, lr, power, max_lr):
-    # a power that the compiler knows becomes a square root or nothing
+    # A power that the compiler knows becomes a square root.
     return _law_rate(p, lr, 0.5, max_lr) if power == 0.5 else _law_rate(p, lr, power, max_lr)
 
 
-@_jit
+@compiled
 def _decay(p, q, eta, weight_decay, power):
     if power == 1.0:
         return _law_decay(p, q, eta, weight_decay, 1.0)
@@ -78,29 +235,10 @@ def _decay(p, q, eta, weight_decay, power):
     return _law_decay(p, q, eta, weight_decay, power)
 
 
-@intrinsic
-def _pointer(typingctx, address):
-    """Turn an address into a pointer that ``carray`` takes."""
-
-    def codegen(context, builder, signature, args):
-        return builder.inttoptr(args[0], cgutils.voidptr_t)
-
-    return types.voidptr(types.int64), codegen
-
-
-@intrinsic
-def _prefetch(typingctx, address):
-    """Ask for the cache line at an address, to be written soon."""
-
-    def codegen(context, builder, signature, args):
-        i32 = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, i32, i32, i32])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        pointer = builder.inttoptr(args[0], cgutils.voidptr_t)
-        builder.call(function, [pointer, i32(1), i32(3), i32(1)])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), codegen
+@compiled
+def _prefetch_row(address, row_bytes):
+    for offset in range(0, row_bytes, CACHE_LINE):
+        prefetch(address + offset)
 
 
 @numba.njit(nogil=True, cache=True, fastmath={"reassoc"})
@@ -111,55 +249,29 @@ def _all_finite(values):
     return total == 0
 
 
-@_jit
-def check_tables(tables, weights, rank, workers):
-    """Find a table with an id out of range or a gradient that is not finite; -1 if there is none.
-
-    ``weights`` is an empty array of the weights' type, here and below. Gradient rows must be
-    contiguous. Every worker reads its part of every table.
-    """
-    for t in range(len(tables)):
-        table = tables[t]
-        first = table.ids_len * rank // workers
-        last = table.ids_len * (rank + 1) // workers
-        if table.ids != 0:
-            ids = numba.carray(_pointer(table.ids), (table.ids_len,), dtype=np.int64)
-            for i in range(first, last):
-                if ids[i] < 0 or ids[i] >= table.rows:
-                    return t
-        shape = (table.ids_len * table.dim,)
-        values = numba.carray(_pointer(table.values), shape, dtype=weights.dtype)
-        if not _all_finite(values[first * table.dim : last * table.dim]):
-            return t
-    return -1
+@compiled
+def _check(table, part, parts, weights):
+    first = table.ids_len * part // parts
+    last = table.ids_len * (part + 1) // parts
+    if table.ids != 0:
+        ids = numba.carray(pointer(table.ids), table.ids_len, dtype=np.int64)
+        for i in range(first, last):
+            if ids[i] < 0 or ids[i] >= table.rows:
+                return False
+    values = numba.carray(pointer(table.values), table.ids_len * table.dim, dtype=weights.dtype)
+    return _all_finite(values[first * table.dim : last * table.dim])
 
 
-@_jit
-def update_tables(tables, shards, weights, counts, sources, rank, workers):
-    """Count and update every table: what :mod:`freqsgd.optim._plain` does in torch operations.
-
-    ``shards``, a power of two, is the number of parts a table is split into; ``counts`` and
-    ``sources`` are empty arrays that carry their types.
-    """
-    for unit in range(rank, len(tables) * shards, workers):
-        table = tables[unit // shards]
-        shard = unit % shards
-        if table.counts != 0:
-            _count(table, shard, shards, weights, counts, sources)
-        if table.ids_len > 0:
-            _add(table, shard, shards, weights, sources)
-
-
-@_jit
+@compiled
 def _count(table, shard, shards, weights, counts, sources):
     """Add the batch to the counters, and decay each distinct row once."""
     number = counts.dtype.type
     length, stride, once = table.counted_len, table.counted_stride, table.once != 0
     weighted, padding = table.increments != 0, table.padding
     mask = shards - 1
-    count = numba.carray(_pointer(table.counts), (table.rows,), dtype=counts.dtype)
-    ids = numba.carray(_pointer(table.counted), (length * stride,), dtype=np.int64)
-    increments = numba.carray(_pointer(table.increments), (length,), dtype=counts.dtype)
+    count = numba.carray(pointer(table.counts), table.rows, dtype=counts.dtype)
+    ids = numba.carray(pointer(table.counted), length * stride, dtype=np.int64)
+    increments = numba.carray(pointer(table.increments), length, dtype=counts.dtype)
     if table.weight_decay == 0 and not once:
         for i in range(length):
             row = ids[i * stride]
@@ -189,29 +301,32 @@ def _count(table, shard, shards, weights, counts, sources):
         _decay_rows(table, first[:found], before[:found], count, weights, sources)
 
 
-@_jit
+@compiled
 def _decay_rows(table, rows, before, count, weights, sources):
     n, floor, added, dim, address = table.n, table.floor, table.added, table.dim, table.weight
     lr, power, max_lr = table.lr, table.power, table.max_lr
     weight_decay, weight_decay_power = table.weight_decay, table.weight_decay_power
-    row_bytes = dim * weights.itemsize
-    source = numba.carray(_pointer(table.source), (table.rows,), dtype=sources.dtype)
-    weight = numba.carray(_pointer(address), (table.rows * dim,), dtype=weights.dtype)
+    itemsize = weights.itemsize
+    row_bytes = dim * itemsize
+    whole = dim - dim % LANES
+    source = numba.carray(pointer(table.source), table.rows, dtype=sources.dtype)
+    weight = numba.carray(pointer(address), table.rows * dim, dtype=weights.dtype)
     for k in range(len(rows)):
         if k + BLOCK < len(rows):
-            start = address + rows[k + BLOCK] * row_bytes
-            for offset in range(0, row_bytes, CACHE_LINE):
-                _prefetch(start + offset)
+            _prefetch_row(address + rows[k + BLOCK] * row_bytes, row_bytes)
         row = rows[k]
         p = max(float(source[row]), floor) / n
         q = (count[row] - before[k]) / added
         part = _decay(p, q, _rate(p, lr, power, max_lr), weight_decay, weight_decay_power)
-        keep = weights.dtype.type(1 - part)
-        for j in range(row * dim, (row + 1) * dim):
-            weight[j] *= keep
+        scale = weights.dtype.type(-part)
+        start = address + row * row_bytes
+        for j in range(0, whole, LANES):
+            add_scaled(start + j * itemsize, start + j * itemsize, scale)
+        for j in range(row * dim + whole, (row + 1) * dim):
+            weight[j] += scale * weight[j]
 
 
-@_jit
+@compiled
 def _add(table, shard, shards, weights, sources):
     """Add ``-eta * gradient`` to the rows of one shard, a block of rows at a time."""
     # Fields become locals: the compiler cannot know that writing weights leaves the record alone.
@@ -220,12 +335,15 @@ def _add(table, shard, shards, weights, sources):
     dim, length, address = table.dim, table.ids_len, table.weight
     dense, stride, repeat = table.ids == 0, table.ids_stride, table.repeat
     values_address, values_stride, padding = table.values, table.values_stride, table.padding
+    scattered = values_stride != dim
     mask = shards - 1
-    row_bytes = dim * weights.itemsize
-    ids = numba.carray(_pointer(table.ids), (length * stride,), dtype=np.int64)
-    source = numba.carray(_pointer(table.source), (table.rows,), dtype=sources.dtype)
-    weight = numba.carray(_pointer(address), (table.rows * dim,), dtype=weights.dtype)
-    values = numba.carray(_pointer(values_address), (length * values_stride,), dtype=weights.dtype)
+    itemsize = weights.itemsize
+    row_bytes = dim * itemsize
+    whole = dim - dim % LANES
+    ids = numba.carray(pointer(table.ids), length * stride, dtype=np.int64)
+    source = numba.carray(pointer(table.source), table.rows, dtype=sources.dtype)
+    weight = numba.carray(pointer(address), table.rows * dim, dtype=weights.dtype)
+    values = numba.carray(pointer(values_address), length * values_stride, dtype=weights.dtype)
 
     rows = np.empty(BLOCK, np.int64)
     offsets = np.empty(BLOCK, np.int64)
@@ -236,12 +354,11 @@ def _add(table, shard, shards, weights, sources):
         while filled < BLOCK and i < length:
             row = i if dense else ids[i * stride]
             if row & mask == shard and row != padding:
-                value = (i if repeat == 1 else i // repeat) * values_stride
-                for offset in range(0, row_bytes, CACHE_LINE):
-                    _prefetch(address + row * row_bytes + offset)
-                    _prefetch(values_address + value * weights.itemsize + offset)
                 rows[filled] = row
-                offsets[filled] = value
+                offsets[filled] = (i if repeat == 1 else i // repeat) * values_stride
+                _prefetch_row(address + row * row_bytes, row_bytes)
+                if scattered:
+                    _prefetch_row(values_address + offsets[filled] * itemsize, row_bytes)
                 filled += 1
             i += 1
         for k in range(filled):
@@ -249,54 +366,58 @@ def _add(table, shard, shards, weights, sources):
         for k in range(filled):
             rates[k] = _rate(rates[k], lr, power, max_lr)
         for k in range(filled):
-            scale = weights.dtype.type(sign * rates[k])
+            scale = weights.dtype.type(-sign * rates[k])
             row = rows[k] * dim
             offset = offsets[k]
-            for j in range(dim):
-                weight[row + j] -= scale * values[offset + j]
+            for j in range(0, whole, LANES):
+                add_scaled(
+                    address + (row + j) * itemsize, values_address + (offset + j) * itemsize, scale
+                )
+            for j in range(whole, dim):
+                weight[row + j] += scale * values[offset + j]
 
 
-@_jit
-def gather_rows(weight, address, ids, starts, sizes, padding, pooled, out, rank, workers):
-    """Look up rows: ``out[b, f] = weight[starts[f] + ids[b, f]]``, summed over f if ``pooled``.
-
-    ``address`` is that of ``weight``. Ids that equal ``padding`` are left out of sums. Returns the
-    position of an id that is out of range, -1 if there is none.
-    """
-    samples, fields = ids.shape
-    dim = weight.shape[1]
-    row_bytes = dim * weight.itemsize
-    first, last = samples * rank // workers, samples * (rank + 1) // workers
+@compiled
+def _lookup(job, first, last, weights):
+    """Look up samples ``first`` to ``last``; return the position of a bad id, or -1."""
+    dim, fields, address, pooled = job.dim, job.fields, job.weight, job.pooled != 0
+    padding, to = job.padding, job.out
+    one = weights.dtype.type(1)
+    itemsize = weights.itemsize
+    row_bytes = dim * itemsize
+    whole = dim - dim % LANES
+    ids = numba.carray(pointer(job.ids), job.samples * fields, dtype=np.int64)
+    starts = numba.carray(pointer(job.starts), fields, dtype=np.int64)
+    sizes = numba.carray(pointer(job.sizes), fields, dtype=np.int64)
+    weight = numba.carray(pointer(address), job.rows * dim, dtype=weights.dtype)
+    out_rows = job.samples if pooled else job.samples * fields
+    out = numba.carray(pointer(to), out_rows * dim, dtype=weights.dtype)
     for b in range(first, last):
         for f in range(fields):
-            if not 0 <= ids[b, f] < sizes[f]:
+            if not 0 <= ids[b * fields + f] < sizes[f]:
                 return b * fields + f
 
-    flat = ids.reshape(-1)
-    source = weight.reshape(-1)
-    target = out.reshape(-1)
-    length = last * fields
-    f = 0
     ahead = first * fields
     f_ahead = 0
-    for i in range(first * fields, length):
-        while ahead < length and ahead < i + BLOCK:
-            start = address + (starts[f_ahead] + flat[ahead]) * row_bytes
-            for offset in range(0, row_bytes, CACHE_LINE):
-                _prefetch(start + offset)
-            ahead += 1
-            f_ahead = 0 if f_ahead + 1 == fields else f_ahead + 1
-        row = (starts[f] + flat[i]) * dim
-        if not pooled:
-            for j in range(dim):
-                target[i * dim + j] = source[row + j]
-        else:
-            at = i // fields * dim
-            if f == 0:
-                for j in range(dim):
-                    target[at + j] = 0
-            if flat[i] != padding:
-                for j in range(dim):
-                    target[at + j] += source[row + j]
-        f = 0 if f + 1 == fields else f + 1
+    for b in range(first, last):
+        if pooled:
+            for j in range(b * dim, (b + 1) * dim):
+                out[j] = 0
+        for f in range(fields):
+            i = b * fields + f
+            while ahead < last * fields and ahead < i + BLOCK:
+                _prefetch_row(address + (starts[f_ahead] + ids[ahead]) * row_bytes, row_bytes)
+                ahead += 1
+                f_ahead = 0 if f_ahead + 1 == fields else f_ahead + 1
+            row = (starts[f] + ids[i]) * dim
+            if not pooled:
+                for j in range(0, whole, LANES):
+                    copy(to + (i * dim + j) * itemsize, address + (row + j) * itemsize, one)
+                for j in range(whole, dim):
+                    out[i * dim + j] = weight[row + j]
+            elif ids[i] != padding:
+                for j in range(0, whole, LANES):
+                    add_scaled(to + (b * dim + j) * itemsize, address + (row + j) * itemsize, one)
+                for j in range(whole, dim):
+                    out[b * dim + j] += weight[row + j]
     return -1

@@ -16,7 +16,7 @@ from torch.autograd.graph import increment_version
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
-from freqsgd.kernels import rows, threads
+from freqsgd.kernels import rows
 from freqsgd.optim import _fused
 from freqsgd.optim._base import why_not_fused
 from freqsgd.optim._counting import State, begin_batch, check_state, new_state
@@ -40,7 +40,7 @@ class CFEmbedding(nn.Module):
         pooling: None gives a row per id; ``"sum"`` adds the rows of a sample, i.e. along the last
             axis of the ids
         padding_idx: an id (of a single table) that is not counted, updated or summed
-        tokens_per_sample: as for :class:`freqsgd.CFSGD`; not with fields, which have one id a sample
+        tokens_per_sample: as for :class:`freqsgd.CFSGD`; fields have one id per sample each
         power, max_lr, count, weight_decay, weight_decay_power: as for :class:`freqsgd.CFSGD`
         dtype: float32 or float64
 
@@ -204,19 +204,16 @@ class CFEmbedding(nn.Module):
         starts, sizes = np.tile(self._starts, repeats), np.tile(self._sizes, repeats)
         shape = ids.shape[:-1] if self.pooling else ids.shape
         out = self.weight.new_empty(*shape, self.embedding_dim)
-        arguments = (
+        bad = rows.gather(
             self.weight.numpy(),
-            self.weight.data_ptr(),
             matrix.numpy(),
             starts,
             sizes,
             self._padding,
             self.pooling is not None,
             out.numpy(),
+            _fused.workers_for(matrix.numel() * self.embedding_dim),
         )
-        workers = _fused.workers_for(matrix.numel() * self.embedding_dim)
-        found = threads.run(lambda rank, n: rows.gather_rows(*arguments, rank, n), workers)
-        bad = min((i for i in found if i >= 0), default=None)
         if bad is not None:
             field = f" of field {bad % width}" if self.fields else ""
             raise IndexError(
@@ -231,7 +228,9 @@ class CFEmbedding(nn.Module):
         tables = self._describe(matrix, grad)
         whole = tables[:1].copy()
         whole["ids"], whole["ids_len"] = 0, grad.numel() // self.embedding_dim
-        if _fused.find_bad(whole, self.weight) is not None:
+        kind = _fused.NUMPY[self.weight.dtype]
+        workers = _fused.workers_for(grad.numel())
+        if rows.find_bad(whole, kind, workers) is not None:
             raise non_finite(self.weight)
 
         state: State = {
@@ -255,7 +254,8 @@ class CFEmbedding(nn.Module):
             self.counts.data_ptr() + self._starts * self.counts.element_size()
         )
         tables["n"], tables["added"], tables["floor"] = batch.n, batch.added, batch.floor
-        _fused.update_tables(tables, self.weight, self.counts, self.counts)
+        count = _fused.NUMPY[self.counts.dtype]
+        rows.update(tables, kind, count, count, workers)
         increment_version([self.weight, self.counts])
 
     def _describe(self, ids: Tensor, grad: Tensor) -> Any:

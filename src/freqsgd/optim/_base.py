@@ -201,7 +201,7 @@ class FrequencySGD(Optimizer):
                     yield update, group, False
                     continue
                 counts = self.state[param].get("counts")
-                if counts is not None and len(counts) != len(param):
+                if counts is not None and counts.shape[0] != param.shape[0]:
                     raise RuntimeError(
                         f"a table of {len(param)} rows has counts for {len(counts)}: call "
                         "optimizer.resize(param) after adding rows to a table"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import increment_version
 
-from freqsgd.kernels import rows, threads
+from freqsgd.kernels import rows
 from freqsgd.optim._plain import Update, non_finite
 from freqsgd.rates import check_ids
 
@@ -19,16 +19,19 @@ SMALL = 1 << 15  # numbers in a step below which a second thread costs more than
 
 LAW = ("lr", "power", "max_lr", "weight_decay", "weight_decay_power")  # as in RateLaw and TABLE
 
-_PROTOTYPES: dict[torch.dtype, Any] = {
-    dtype: torch.empty(0, dtype=dtype).numpy()
-    for dtype in (torch.float32, torch.float64, torch.int32, torch.int64)
+NUMPY: dict[torch.dtype, Any] = {
+    torch.float32: np.float32,
+    torch.float64: np.float64,
+    torch.int32: np.int32,
+    torch.int64: np.int64,
 }
 
 
-def check(updates: Sequence[Update]) -> None:
+def check(updates: Iterable[Update]) -> None:
     """Refuse a step that a kernel must not start, before anything is written."""
-    for group in _by_type(u for u in updates if u.grad is not None):
-        bad = find_bad(_describe(group), group[0].param)
+    for kind, group in _grouped(updates, lambda u: u.param.dtype if u.grad is not None else None):
+        tables = _describe_gradients(group)
+        bad = rows.find_bad(tables, NUMPY[kind], _workers(tables))
         if bad is not None:
             update = group[bad]
             if update.ids is not None:
@@ -36,42 +39,12 @@ def check(updates: Sequence[Update]) -> None:
             raise non_finite(update.param)
 
 
-def apply(updates: Sequence[Update]) -> None:
+def apply(updates: Iterable[Update]) -> None:
     """Count and update; equal to :func:`freqsgd.optim._plain.apply` on each."""
-    for group in _by_type(updates):
+    for (weight, count, source), group in _grouped(updates, _types):
         tables = _describe(group)
-        update_tables(tables, group[0].param, group[0].counts, group[0].source)
+        rows.update(tables, weight, count, source, _workers(tables))
         increment_version([u.param for u in group if u.grad is not None])
-
-
-def find_bad(tables: Any, weight: Tensor) -> int | None:
-    """The first table with an id out of range or a gradient that is not finite."""
-    kind = _PROTOTYPES[weight.dtype]
-    found = threads.run(
-        lambda rank, workers: rows.check_tables(tables, kind, rank, workers), _workers(tables)
-    )
-    return min((t for t in found if t >= 0), default=None)
-
-
-def update_tables(
-    tables: Any, weight: Tensor, counts: Tensor | None, source: Tensor | None
-) -> None:
-    """Run the kernel over tables whose tensors have the types of those given."""
-    workers = _workers(tables)
-    shards = 1
-    while len(tables) * shards < workers:
-        shards *= 2
-    kinds = [
-        _PROTOTYPES[torch.int32 if tensor is None else tensor.dtype]
-        for tensor in (weight, counts, source)
-    ]
-    threads.run(
-        lambda rank, workers: rows.update_tables(tables, shards, *kinds, rank, workers), workers
-    )
-
-
-def _workers(tables: Any) -> int:
-    return workers_for(int((tables["ids_len"] * tables["dim"]).sum()))
 
 
 def workers_for(numbers: int) -> int:
@@ -79,34 +52,55 @@ def workers_for(numbers: int) -> int:
     return 1 if numbers < SMALL else torch.get_num_threads()
 
 
-def _by_type(updates: Iterable[Update]) -> Iterable[list[Update]]:
+def _workers(tables: Any) -> int:
+    return workers_for(int((tables["ids_len"] * tables["dim"]).sum()))
+
+
+def _types(update: Update) -> tuple[Any, Any, Any]:
+    """The types of weights, counters and source; where there is no counter, it does not matter."""
+    assert update.source is not None
+    counts = update.source if update.counts is None else update.counts
+    return NUMPY[update.param.dtype], NUMPY[counts.dtype], NUMPY[update.source.dtype]
+
+
+def _grouped(
+    updates: Iterable[Update], key: Callable[[Update], Any]
+) -> Iterable[tuple[Any, list[Update]]]:
+    """Updates by their kind; those of kind None are left out."""
     groups: dict[Any, list[Update]] = defaultdict(list)
     for update in updates:
-        tensors = (update.param, update.counts, update.source)
-        groups[tuple(x is not None and x.dtype for x in tensors)].append(update)
-    return groups.values()
+        kind = key(update)
+        if kind is not None:
+            groups[kind].append(update)
+    return groups.items()
+
+
+def _describe_gradients(group: Sequence[Update]) -> Any:
+    """Records of the kernel that hold the rows of the gradients."""
+    tables = np.zeros(len(group), rows.TABLE)
+    tables["rows"] = [u.param.shape[0] for u in group]
+    tables["dim"] = tables["values_stride"] = [u.param.shape[1] for u in group]
+    tables["ids"] = [_address(u.ids) for u in group]
+    tables["ids_len"] = [0 if u.grad is None else u.grad.shape[0] for u in group]
+    tables["values"] = [_address(u.grad) for u in group]
+    tables["ids_stride"] = tables["repeat"] = 1
+    return tables
 
 
 def _describe(group: Sequence[Update]) -> Any:
-    """The updates as records of the kernel."""
-    tables = np.zeros(len(group), rows.TABLE)
+    """Records of the kernel that hold all of the update."""
+    tables = _describe_gradients(group)
     tables["weight"] = [u.param.data_ptr() for u in group]
     tables["source"] = [_address(u.source) for u in group]
-    tables["rows"] = [len(u.param) for u in group]
-    tables["dim"] = tables["values_stride"] = [u.param.shape[1] for u in group]
     tables["padding"] = -1
-    for table, batch, counts in (
-        (t, u.batch, u.counts) for t, u in zip(tables, group, strict=True)
-    ):
-        if batch is not None:
-            table["counts"] = _address(counts)
-            table["counted"], table["counted_len"] = batch.ids.data_ptr(), batch.ids.numel()
-            table["increments"], table["once"] = _address(batch.increments), batch.once
-            table["added"] = batch.added
-    tables["ids"] = [_address(u.ids) for u in group]
-    tables["ids_len"] = [0 if u.grad is None else len(u.grad) for u in group]
-    tables["values"] = [_address(u.grad) for u in group]
-    tables["counted_stride"] = tables["ids_stride"] = tables["repeat"] = 1
+    batches = [u.batch for u in group]
+    tables["counts"] = [_address(u.counts) for u in group]
+    tables["counted"] = [0 if b is None else b.ids.data_ptr() for b in batches]
+    tables["counted_len"] = [0 if b is None else b.ids.numel() for b in batches]
+    tables["counted_stride"] = 1
+    tables["increments"] = [0 if b is None else _address(b.increments) for b in batches]
+    tables["once"] = [b is not None and b.once for b in batches]
+    tables["added"] = [0.0 if b is None else b.added for b in batches]
     for name in LAW:
         tables[name] = [getattr(u.law, name) for u in group]
     tables["sign"] = [-1.0 if u.maximize else 1.0 for u in group]

@@ -1,0 +1,102 @@
+"""The few machine instructions that Numba has no name for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+CACHE_LINE = 64
+
+compiled = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+
+
+def kernel(job: np.dtype[Any]) -> Any:
+    """Compile a function of one job record for :func:`freqsgd.kernels.threads.run`."""
+    signature = types.void(types.CPointer(numba.from_dtype(job)))
+    return numba.cfunc(signature, nopython=True, cache=True, error_model="numpy")
+
+
+@intrinsic
+def pointer(typingctx, address):
+    """Turn an address into a pointer that ``carray`` takes."""
+
+    def codegen(context, builder, signature, args):
+        return builder.inttoptr(args[0], cgutils.voidptr_t)
+
+    return types.voidptr(types.int64), codegen
+
+
+@intrinsic
+def prefetch(typingctx, address):
+    """Ask for the cache line at an address, to be written soon."""
+
+    def codegen(context, builder, signature, args):
+        i32 = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, i32, i32, i32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(
+            function, [builder.inttoptr(args[0], cgutils.voidptr_t), i32(1), i32(3), i32(1)]
+        )
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
+
+
+@intrinsic
+def take(typingctx, jobs):
+    """Take the next work unit of a job: add 1 to its first field and return the old value."""
+
+    def codegen(context, builder, signature, args):
+        i64 = ir.IntType(64)
+        counter = builder.bitcast(args[0], i64.as_pointer())
+        return builder.atomic_rmw("add", counter, i64(1), "monotonic")
+
+    return types.int64(jobs), codegen
+
+
+LANES = (
+    8  # numbers that the next two handle at once; the compiler's own choice suits long rows only
+)
+
+
+def _vector(builder, address, kind):
+    return builder.inttoptr(address, ir.VectorType(kind, LANES).as_pointer())
+
+
+@intrinsic
+def add_scaled(typingctx, target, source, scale):
+    """``target[:LANES] += scale * source[:LANES]``, given addresses of numbers of scale's type."""
+
+    def codegen(context, builder, signature, args):
+        kind = context.get_value_type(signature.args[2])
+        into, size = _vector(builder, args[0], kind), context.get_abi_sizeof(kind)
+        lanes = ir.Constant(ir.VectorType(kind, LANES), ir.Undefined)
+        for lane in range(LANES):
+            lanes = builder.insert_element(lanes, args[2], ir.IntType(32)(lane))
+        added = builder.load(_vector(builder, args[1], kind), align=size)
+        total = builder.load(into, align=size)
+        product = builder.fmul(lanes, added, flags=["contract"])
+        builder.store(builder.fadd(total, product, flags=["contract"]), into, align=size)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, scale), codegen
+
+
+@intrinsic
+def copy(typingctx, target, source, like):
+    """``target[:LANES] = source[:LANES]``, given addresses of numbers of the type of ``like``."""
+
+    def codegen(context, builder, signature, args):
+        kind = context.get_value_type(signature.args[2])
+        size = context.get_abi_sizeof(kind)
+        value = builder.load(_vector(builder, args[1], kind), align=size)
+        builder.store(value, _vector(builder, args[0], kind), align=size)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, like), codegen

@@ -1,0 +1,28 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+from hypothesis import settings
+
+settings.register_profile("freqsgd", deadline=None, derandomize=True, max_examples=60)
+settings.load_profile("freqsgd")
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
+    """In continuous integration a test marked ``ci`` that is skipped has failed."""
+    outcome = yield
+    report = outcome.get_result()
+    required = item.get_closest_marker("ci") is not None and os.environ.get("FREQSGD_CI")
+    if report.skipped and required and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, but required in continuous integration: {report.longrepr}"
