@@ -19,7 +19,7 @@ from torch.optim import Optimizer
 from freqsgd.kernels import rows
 from freqsgd.optim import _fused
 from freqsgd.optim._base import why_not_fused
-from freqsgd.optim._counting import State, begin_batch, check_state, new_state
+from freqsgd.optim._counting import State, begin_batch, check_options, check_state, new_state
 from freqsgd.optim._plain import non_finite
 from freqsgd.rates import RateLaw
 
@@ -99,8 +99,7 @@ class CFEmbedding(nn.Module):
             )
         if pooling not in (None, "sum"):
             raise ValueError(f"pooling must be None or 'sum', got {pooling!r}")
-        if count not in ("occurrence", "batch"):
-            raise ValueError(f"count must be 'occurrence' or 'batch', got {count!r}")
+        check_options(count=count, tokens_per_sample=tokens_per_sample)
         if padding_idx is not None:
             if self.fields:
                 raise ValueError("padding_idx needs a single table: fields have one id each")

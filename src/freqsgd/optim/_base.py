@@ -13,7 +13,15 @@ from torch.nn import Parameter
 from torch.optim import Optimizer
 
 from freqsgd.optim import _plain
-from freqsgd.optim._counting import Batch, Observation, State, begin_batch, check_state, new_state
+from freqsgd.optim._counting import (
+    Batch,
+    Observation,
+    State,
+    begin_batch,
+    check_options,
+    check_state,
+    new_state,
+)
 from freqsgd.optim._plain import Update
 from freqsgd.rates import RateLaw, check_ids
 
@@ -57,7 +65,9 @@ class FrequencySGD(Optimizer):
                 close = difflib.get_close_matches(str(key), known, 1)
                 hint = f"; did you mean {close[0]!r}?" if close else ""
                 raise ValueError(f"{type(self).__name__} has no option {key!r}{hint}")
-        self._check_options({**self.defaults, **param_group})
+        options = {**self.defaults, **param_group}
+        _law(options, options["max_lr"])
+        check_options(**_counting_options(options))
         super().add_param_group(param_group)
         group = self.param_groups[-1]
         # OneCycleLR writes its peak into group["max_lr"], so the cap lives under another name.
@@ -67,12 +77,6 @@ class FrequencySGD(Optimizer):
         except Exception:
             self.param_groups.pop()
             raise
-
-    def _check_options(self, options: Group) -> None:
-        _law(options, options["max_lr"])
-        per_sample = options["tokens_per_sample"]
-        if not isinstance(per_sample, int) or per_sample < 1:
-            raise ValueError(f"tokens_per_sample must be an integer >= 1, got {per_sample!r}")
 
     def _check_params(self, group: Group) -> None:
         for param in group["params"]:

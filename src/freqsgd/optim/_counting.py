@@ -15,6 +15,7 @@ With ``count="batch"`` the step takes the sample's place: a row counts once per 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,18 @@ class Batch:
     n: float  # samples seen, this step's included
     added: float  # what this step added to n
     floor: float  # the least count of a row: what one sample of this step adds
+
+
+def check_options(
+    *, count: str = "occurrence", tokens_per_sample: int = 1, halflife: float | None = None
+) -> None:
+    """Refuse options of counting that make no sense."""
+    if count not in ("occurrence", "batch"):
+        raise ValueError(f"count must be 'occurrence' or 'batch', got {count!r}")
+    if not isinstance(tokens_per_sample, int) or tokens_per_sample < 1:
+        raise ValueError(f"tokens_per_sample must be an integer >= 1, got {tokens_per_sample!r}")
+    if halflife is not None and not 0 < halflife < math.inf:
+        raise ValueError(f"halflife must be a finite number > 0 (or None), got {halflife}")
 
 
 def new_state(rows: int, device: torch.device, halflife: float | None) -> State:
@@ -74,7 +87,7 @@ def begin_batch(
         return Batch(ids, None, once, state["units"] / per_sample, units / per_sample, 1.0)
 
     def weigh(position: Tensor) -> Tensor:
-        return torch.exp2((position // per_sample - state["origin"]) / halflife)
+        return torch.exp2((position // per_sample - state["origin"]).double() / halflife)
 
     if once:
         positions = torch.full(ids.shape, first, device=ids.device)
@@ -86,13 +99,11 @@ def begin_batch(
             chunks.append(start + rank * length // max(chunk.numel(), 1))
             start += length
         positions = torch.cat(chunks)
-    weights = weigh(torch.arange(first, first + units)).double()
+    weights = weigh(torch.arange(first, first + units))
     added = float(weights.sum())
     state["mass"] += added
     floor = float(weights[0]) if units else present_weight(state, per_sample, halflife)
-    return Batch(
-        ids, weigh(positions).double(), once, state["mass"] / per_sample, added / per_sample, floor
-    )
+    return Batch(ids, weigh(positions), once, state["mass"] / per_sample, added / per_sample, floor)
 
 
 def _move_origin(state: State, first: int, last: int, halflife: float) -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from freqsgd.optim._counting import Batch
-from freqsgd.rates import RateLaw
+from freqsgd.rates import RateLaw, check_ids
 
 
 @dataclass
@@ -43,10 +43,17 @@ class Update:
 
 def check(updates: Sequence[Update]) -> None:
     """Refuse a step with a gradient that is not finite, before anything is written."""
-    updates = [u for u in updates if u.grad is not None]
-    finite = [u.grad.isfinite().all() for u in updates if u.grad is not None]
-    if finite and not all(flag.item() for flag in finite):
-        raise non_finite(next(u.param for u, flag in zip(updates, finite, strict=True) if not flag))
+    pairs = [(u, u.grad) for u in updates if u.grad is not None and u.grad.numel()]
+    if not pairs:
+        return
+    for update, _ in pairs:
+        if update.ids is not None and update.ids.device.type == "cpu":
+            check_ids(update.ids, update.param.shape[0])
+    extremes = [torch.stack(torch.aminmax(grad)).isfinite().all() for _, grad in pairs]
+    if not torch.stack([flag.to(extremes[0].device) for flag in extremes]).all():
+        raise non_finite(
+            next(u.param for (u, _), flag in zip(pairs, extremes, strict=True) if not flag)
+        )
 
 
 def non_finite(param: Tensor) -> ValueError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -145,14 +144,6 @@ class CFSGD(FrequencySGD):
         )
 
     # ---- what FrequencySGD asks ------------------------------------------------------------
-
-    def _check_options(self, options: Group) -> None:
-        super()._check_options(options)
-        if options["count"] not in ("occurrence", "batch"):
-            raise ValueError(f"count must be 'occurrence' or 'batch', got {options['count']!r}")
-        halflife = options["halflife"]
-        if halflife is not None and not 0 < halflife < math.inf:
-            raise ValueError(f"halflife must be a finite number > 0 (or None), got {halflife}")
 
     def _counts_rows(self, group: Group) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""What all tests share, examples in docstrings included."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+import freqsgd
+
 settings.register_profile("freqsgd", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("freqsgd")
 
@@ -15,6 +17,12 @@ settings.load_profile("freqsgd")
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _names_of_examples(doctest_namespace: dict[str, object]) -> None:
+    names = {name: getattr(freqsgd, name) for name in freqsgd.__all__}
+    doctest_namespace.update(names, torch=torch)
 
 
 @pytest.hookimpl(hookwrapper=True)

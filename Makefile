@@ -1,0 +1,46 @@
+# The two commands of the README, each of which works on a fresh machine:
+#   make demo   install the package and compare four optimizers on generated data
+#   make test   install what development needs, then lint, check types and run all tests
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt
+
+.PHONY: demo test bench lint clean
+
+demo: .venv/.core
+	$(BIN)/python examples/demo.py
+
+test: lint
+	$(BIN)/python -m pytest -n 2
+
+lint: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Timings: run on an otherwise idle machine.
+bench: .venv/.bench
+	$(BIN)/python -m benchmarks.optimizer_step
+	$(BIN)/python -m benchmarks.state_memory
+	$(BIN)/python -m benchmarks.table_size
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.core: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) setuptools
+	$(PIP) -e .
+	touch $@
+
+.venv/.dev: .venv/.core
+	$(PIP) -e ".[dev]"
+	touch $@
+
+.venv/.bench: .venv/.core
+	$(PIP) -e ".[bench]"
+	$(PIP) --no-deps fbgemm-gpu-cpu
+	touch $@
+
+clean:
+	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -exec rm -rf {} +

@@ -1,0 +1,288 @@
+"""Options: what is refused, what may differ per group, what schedulers may change."""
+
+from __future__ import annotations
+
+import inspect
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import freqsgd
+from freqsgd import CFSGD, FASGD
+
+
+def table(rows=4, dim=2, **options):
+    return nn.Parameter(torch.randn(rows, dim, **options))
+
+
+UNIFORM = torch.full((4,), 0.25)
+
+
+def test_the_signatures_are_those_that_others_build_on():
+    def shape(cls):
+        parameters = list(inspect.signature(cls).parameters.values())
+        return [(p.name, p.default) for p in parameters[1:]], {p.kind for p in parameters[2:]}
+
+    decay = [("weight_decay", 0.0), ("weight_decay_power", 1.0)]
+    power = [("power", 0.5), ("max_lr", None)]
+    per_sample = ("tokens_per_sample", 1)
+    end = [("maximize", False), ("fused", None)]
+    empty = inspect.Parameter.empty
+    cfsgd = [("lr", empty), *power, ("count", "occurrence"), per_sample, *decay, ("halflife", None)]
+    fasgd = [("lr", empty), ("frequencies", empty), *power, per_sample, *decay]
+    assert shape(CFSGD) == ([*cfsgd, *end], {inspect.Parameter.KEYWORD_ONLY})
+    assert shape(FASGD) == ([*fasgd, *end], {inspect.Parameter.KEYWORD_ONLY})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lr": math.nan}, "lr must be a finite number >= 0, got nan"),
+        ({"lr": -1.0}, "lr must be a finite number >= 0, got -1.0"),
+        ({"power": 1.5}, r"power must lie in \[0, 1\], got 1.5"),
+        ({"power": -0.5}, "power must lie in"),
+        ({"max_lr": 0.0}, "max_lr must be > 0"),
+        ({"count": "sample"}, "count must be 'occurrence' or 'batch', got 'sample'"),
+        ({"tokens_per_sample": 0}, "tokens_per_sample must be an integer >= 1, got 0"),
+        ({"tokens_per_sample": 1.5}, "tokens_per_sample must be an integer"),
+        ({"weight_decay": -0.1}, "weight_decay must be a finite number >= 0"),
+        ({"weight_decay_power": 1.1}, "weight_decay_power must lie in"),
+        ({"halflife": 0}, "halflife must be a finite number > 0"),
+        ({"halflife": math.inf}, "halflife must be a finite number > 0"),
+    ],
+)
+def test_senseless_options_are_refused_in_the_constructor_and_in_groups(options, message):
+    with pytest.raises(ValueError, match=message):
+        CFSGD([table()], **{"lr": 0.1, **options})
+    with pytest.raises(ValueError, match=message):
+        CFSGD([{"params": [table()], **options}], 0.1)
+
+
+def test_misspelt_options_are_refused():
+    with pytest.raises(TypeError, match="wieght_decay"):
+        CFSGD([table()], 0.1, wieght_decay=0.1)
+    with pytest.raises(ValueError, match="no option 'wieght_decay'; did you mean 'weight_decay'"):
+        CFSGD([{"params": [table()], "wieght_decay": 0.1}], 0.1)
+
+
+def test_a_refused_group_is_not_added():
+    opt = CFSGD([table()], 0.1)
+    with pytest.raises(TypeError, match="must be real"):
+        opt.add_param_group({"params": [table(dtype=torch.complex64)]})
+    assert len(opt.param_groups) == 1
+
+
+@pytest.mark.parametrize(
+    ("frequencies", "error", "message"),
+    [
+        (torch.tensor([0.5, 0.5]), ValueError, "one number for each of 4 rows"),
+        (torch.tensor([0.5, 0.0, 0.2, 0.3]), ValueError, r"\(0, 1\].*got 0 for row 1"),
+        (torch.tensor([0.5, 0.1, -0.2, 0.3]), ValueError, "got -0.2 for row 2"),
+        (torch.tensor([0.5, 0.1, 0.2, math.nan]), ValueError, "got nan for row 3"),
+        (torch.tensor([5.0, 1.0, 1.0, 1.0]), ValueError, "got 5 for row 0"),
+        (torch.tensor([1, 1, 1, 1]), TypeError, "tensor of floats, got torch.int64"),
+        ([[0.5, 0.2, 0.2, 0.1]], TypeError, "tensor of floats, got list"),
+        ([UNIFORM, UNIFORM], ValueError, "2 tensors of frequencies for 1 parameters"),
+    ],
+)
+def test_senseless_frequencies_are_refused(frequencies, error, message):
+    with pytest.raises(error, match=message):
+        FASGD([table()], 0.1, frequencies=frequencies)
+
+
+def test_missing_frequencies_are_refused():
+    with pytest.raises(TypeError, match="frequencies"):
+        FASGD([table()], 0.1)
+    emb = nn.Embedding(4, 2, sparse=True)
+    opt = FASGD(emb.parameters(), 0.1, frequencies=None)
+    emb(torch.tensor([1])).sum().backward()
+    with pytest.raises(ValueError, match="no frequencies for the table of shape"):
+        opt.step()
+
+
+def test_frequencies_above_one_need_as_many_tokens_per_sample():
+    opt = FASGD([table()], 0.1, frequencies=torch.tensor([2.0, 1.0, 0.5, 0.5]), tokens_per_sample=4)
+    assert opt.rates(opt.param_groups[0]["params"][0])[0].item() == pytest.approx(0.1 / 2**0.5)
+
+
+@pytest.mark.parametrize("fused", [False, None])
+def test_a_sparse_gradient_must_be_rows_of_a_matrix(fused):
+    vector = nn.Parameter(torch.zeros(5))
+    vector.grad = torch.sparse_coo_tensor([[1, 2]], torch.ones(2), (5,), check_invariants=True)
+    with pytest.raises(ValueError, match="rows of a 2-D parameter"):
+        CFSGD([vector], 0.1, fused=fused).step()
+    matrix = table()
+    matrix.grad = torch.sparse_coo_tensor(
+        [[1, 2], [0, 1]], torch.ones(2), (4, 2), check_invariants=True
+    )
+    with pytest.raises(ValueError, match="one sparse dimension"):
+        CFSGD([matrix], 0.1, fused=fused).step()
+
+
+@pytest.mark.parametrize(
+    ("ids", "error", "message"),
+    [
+        (torch.tensor([0, 4]), IndexError, "id 4 is out of range for 4 rows"),
+        (torch.tensor([-1, 0]), IndexError, "id -1 is out of range for 4 rows"),
+        (torch.tensor([0.0]), TypeError, "ids must be integers"),
+        (torch.tensor([True]), TypeError, "ids must be integers"),
+    ],
+)
+def test_observe_refuses_ids_that_are_not_rows(ids, error, message):
+    weights = table()
+    opt = CFSGD([weights], 0.1)
+    with pytest.raises(error, match=message):
+        opt.observe(weights, ids)
+    opt.step()
+    assert opt.counts(weights).sum() == 0
+
+
+def test_observe_refuses_strangers_and_vectors():
+    opt = CFSGD([table(), nn.Parameter(torch.zeros(3))], 0.1)
+    with pytest.raises(ValueError, match="not in this optimizer"):
+        opt.observe(table(), torch.tensor([0]))
+    with pytest.raises(ValueError, match="must be 2-D"):
+        opt.observe(opt.param_groups[0]["params"][1], torch.tensor([0]))
+    with pytest.raises(ValueError, match="samples must be >= 0"):
+        opt.observe(opt.param_groups[0]["params"][0], torch.tensor([0]), samples=-1)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("poison", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("where", ["sparse", "dense", "ordinary"])
+def test_a_gradient_that_is_not_finite_raises_before_anything_is_written(fused, poison, where):
+    good, bad = table(5000, 9), table(5000, 9)
+    layer = nn.Parameter(torch.randn(3))
+    opt = CFSGD([good, bad, layer], 0.1, fused=fused, weight_decay=0.1)
+    ids = torch.randint(0, 5000, (1, 4000))
+    for weights in (good, bad):
+        weights.grad = torch.sparse_coo_tensor(
+            ids, torch.randn(4000, 9), (5000, 9), check_invariants=True
+        )
+    layer.grad = torch.randn(3)
+    if where == "sparse":
+        bad.grad._values()[3999, 8] = poison
+    elif where == "dense":
+        bad.grad = torch.randn(5000, 9)
+        bad.grad[17, 8] = poison
+        opt.observe(bad, ids)
+    else:
+        layer.grad[1] = poison
+    before = [p.detach().clone() for p in (good, bad, layer)]
+    with pytest.raises(ValueError, match="NaN or infinity; nothing was updated"):
+        opt.step()
+    for p, old in zip((good, bad, layer), before, strict=True):
+        assert torch.equal(p, old)
+    assert opt.counts(good).sum() == 0
+
+
+@pytest.mark.parametrize("row", [-1, 4, 2**40])
+def test_a_sparse_gradient_with_impossible_ids_is_refused_by_the_kernel(row):
+    weights = table()
+    before = weights.detach().clone()
+    opt = CFSGD([weights], 0.1, fused=True)
+    indices = torch.tensor([[0, row]])
+    weights.grad = torch.sparse_coo_tensor(
+        indices, torch.ones(2, 2), (4, 2), check_invariants=False
+    )
+    with pytest.raises(IndexError, match=f"id {row} is out of range for 4 rows"):
+        opt.step()
+    assert torch.equal(weights, before)
+
+
+@pytest.mark.parametrize(
+    ("weights", "reason"),
+    [
+        (table(dtype=torch.bfloat16), "weights are torch.bfloat16"),
+        (nn.Parameter(torch.randn(2, 4).t()), "not contiguous"),
+        (nn.Parameter(torch.empty(4, 2, device="meta")), "weights are on meta"),
+    ],
+)
+def test_fused_true_says_why_it_cannot_be_had(weights, reason):
+    with pytest.raises(ValueError, match=reason):
+        CFSGD([weights], 0.1, fused=True)
+
+
+def test_a_kernel_raises_the_version_so_that_autograd_catches_misuse():
+    emb = nn.Embedding(4, 2, sparse=True)
+    opt = CFSGD(emb.parameters(), 0.1, fused=True)
+    emb(torch.tensor([1])).sum().backward()
+    saved = (emb.weight**2).sum()
+    version = emb.weight._version
+    opt.step()
+    assert emb.weight._version > version
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        saved.backward()
+
+
+def test_groups_differ_in_every_option():
+    one, two = (nn.Embedding(4, 2, sparse=True) for _ in range(2))
+    opt = CFSGD([{"params": one.parameters(), "max_lr": 0.11, "lr": 1.0}], 0.1, power=0.0)
+    opt.add_param_group({"params": two.parameters(), "power": 1.0, "count": "batch"})
+    for emb in (one, two):
+        emb(torch.tensor([1, 1, 3])).sum().backward()
+    opt.step()
+    assert opt.rates(one.weight).tolist() == [0.11] * 4
+    assert opt.counts(two.weight).tolist() == [0, 1, 0, 1]
+    assert opt.rates(two.weight).tolist() == [0.1] * 4
+
+
+def test_one_cycle_does_not_touch_the_cap():
+    """OneCycleLR keeps its peak in group["max_lr"]; our cap of that name must survive it."""
+    emb = nn.Embedding(4, 2, sparse=True)
+    opt = CFSGD(emb.parameters(), 0.1, max_lr=7.0)
+    torch.optim.lr_scheduler.OneCycleLR(opt, max_lr=0.3, total_steps=10, cycle_momentum=False)
+    emb(torch.tensor([1] * 9999 + [3])).sum().backward()
+    opt.step()
+    lr = opt.param_groups[0]["lr"]
+    assert opt.rates(emb.weight)[3].item() == pytest.approx(min(7.0, lr * 100))
+
+
+def test_a_learning_rate_that_turns_nan_is_refused_at_the_step():
+    weights = table()
+    weights.grad = torch.ones(4, 2)
+    opt = CFSGD([weights], 0.1)
+    opt.param_groups[0]["lr"] = math.nan
+    with pytest.raises(ValueError, match="lr must be a finite number"):
+        opt.step()
+
+
+def test_closures_are_evaluated_with_gradients_and_their_loss_returned():
+    emb = nn.Embedding(4, 2, sparse=True)
+    opt = CFSGD(emb.parameters(), 0.1)
+
+    def closure():
+        opt.zero_grad()
+        loss = emb(torch.tensor([2, 2])).pow(2).sum()
+        loss.backward()
+        return loss
+
+    first, second = opt.step(closure), opt.step(closure)
+    assert second < first
+    assert opt.counts(emb.weight).tolist() == [0, 0, 4, 0]
+
+
+def test_a_step_leaves_the_users_settings_alone():
+    emb = nn.Embedding(5000, 16, sparse=True)
+    opt = CFSGD(emb.parameters(), 0.1)
+    emb(torch.randint(0, 5000, (5000,))).sum().backward()
+    rng, threads = torch.get_rng_state(), torch.get_num_threads()
+    indices, values = emb.weight.grad._indices().clone(), emb.weight.grad._values().clone()
+    opt.step()
+    assert torch.equal(rng, torch.get_rng_state())
+    assert threads == torch.get_num_threads()
+    assert torch.equal(indices, emb.weight.grad._indices())
+    assert torch.equal(values, emb.weight.grad._values())
+    assert not emb.weight.grad.is_coalesced()
+
+
+def test_public_names_are_documented():
+    for name in freqsgd.__all__:
+        thing = getattr(freqsgd, name)
+        assert thing.__doc__, name
+        members = vars(thing).items() if inspect.isclass(thing) else ()
+        for attribute, member in members:
+            if callable(member) and not attribute.startswith("_"):
+                assert member.__doc__, f"{name}.{attribute}"
