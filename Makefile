@@ -37,7 +37,6 @@ bench: .venv/.bench
 	touch $@
 
 .venv/.bench: .venv/.core
-	$(PIP) -e ".[bench]"
 	$(PIP) --no-deps fbgemm-gpu-cpu
 	touch $@
 

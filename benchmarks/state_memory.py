@@ -1,0 +1,65 @@
+"""How much memory does each optimizer need beside the weights?
+
+    python -m benchmarks.state_memory [--rows 5000000] [--dim 64]
+
+Each optimizer trains one table for three steps of 4096 ids in a process of its own. State is what
+the optimizer keeps between steps; peak is the most memory that the process ever held (its resident
+set), weights and gradients included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+
+import torch
+
+from freqsgd import CFSGD, FASGD
+
+OPTIMIZERS = {
+    "SGD": lambda w: torch.optim.SGD([w], lr=0.1),
+    "CFSGD": lambda w: CFSGD([w], lr=0.1),
+    "FASGD": lambda w: FASGD([w], lr=0.1, frequencies=torch.full((len(w),), 0.5)),
+    "Adagrad": lambda w: torch.optim.Adagrad([w], lr=0.1),
+    "SparseAdam": lambda w: torch.optim.SparseAdam([w], lr=0.1),
+    "Adam": lambda w: torch.optim.Adam([w], lr=0.1),
+}
+
+
+def run(name: str, rows: int, dim: int) -> None:
+    """Train, then print bytes of state and peak bytes."""
+    table = torch.nn.Embedding(rows, dim, sparse=name != "Adam", _weight=torch.zeros(rows, dim))
+    optimizer = OPTIMIZERS[name](table.weight)
+    for _ in range(3):
+        optimizer.zero_grad()
+        table(torch.randint(0, rows, (4096,))).sum().backward()
+        optimizer.step()
+    values = [v for state in optimizer.state.values() for v in state.values()]
+    state = sum(v.nbytes for v in values if isinstance(v, torch.Tensor))
+    print(state, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--dim", type=int, default=64)
+    parser.add_argument("--only", choices=OPTIMIZERS, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.only:
+        run(options.only, options.rows, options.dim)
+        return
+    weights = options.rows * options.dim * 4
+    print(f"{options.rows:,} rows x {options.dim}, float32: weights {weights / 1e6:,.0f} MB")
+    print(f"{'':12}{'state MB':>10}{'per row':>10}{'peak MB':>10}")
+    for name in OPTIMIZERS:
+        command = [sys.executable, "-W", "ignore", "-m", "benchmarks.state_memory", "--only", name]
+        sizes = ["--rows", str(options.rows), "--dim", str(options.dim)]
+        output = subprocess.run([*command, *sizes], check=True, capture_output=True, text=True)
+        state, peak = map(int, output.stdout.split())
+        print(f"{name:12}{state / 1e6:10,.0f}{state / options.rows:8.0f} B{peak / 1e6:10,.0f}")
+
+
+if __name__ == "__main__":
+    main()
