@@ -90,6 +90,21 @@ def test_pooled_bags_with_padding_equal_embedding_bag():
     assert ours.counts.tolist() == opt.counts(bag.weight).tolist()
 
 
+def test_empty_batches_and_empty_bags_are_taken():
+    for ours, shape in (
+        (CFEmbedding([3, 4], 2, lr=0.1, weight_decay=0.1), (0, 2)),
+        (CFEmbedding([3, 4], 2, lr=0.1, count="batch"), (0, 2)),
+        (CFEmbedding(3, 2, lr=0.1, pooling="sum"), (5, 0)),
+        (CFEmbedding(3, 2, lr=0.1), (0,)),
+    ):
+        before = ours.weight.clone()
+        out = ours(torch.empty(shape, dtype=torch.int64))
+        assert out.sum() == 0
+        out.sum().backward()
+        assert torch.equal(ours.weight, before)
+    assert ours(torch.tensor([1, 2, 2])).shape == (3, 2)
+
+
 def test_int32_ids_and_strided_ids_are_taken():
     ours = CFEmbedding([3, 4], 2, lr=0.1)
     ids = torch.tensor([[0, 1, 2], [3, 0, 1]]).t()

@@ -110,7 +110,7 @@ def test_a_long_run_with_a_short_halflife_stays_exact_when_counts_are_rescaled(f
     for _ in range(120):
         ids = torch.randint(0, ROWS, (1, 4))
         gradients = torch.randn(4, 2, dtype=torch.float64)
-        table.grad = torch.sparse_coo_tensor(ids, gradients, table.shape)
+        table.grad = torch.sparse_coo_tensor(ids, gradients, table.shape, check_invariants=True)
         opt.step()
         reference.step(ids[0].tolist(), gradients.tolist())
     assert opt.state[table]["origin"] > 0

@@ -114,6 +114,7 @@ class CFEmbedding(nn.Module):
         self.padding_idx = padding_idx
         self.count = count
         self.tokens_per_sample = len(sizes) if self.fields else tokens_per_sample
+        self._leader: tuple[Optimizer, int] | None = None
         self.lr = lr
         self.power = power
         self.max_lr = max_lr
@@ -129,7 +130,6 @@ class CFEmbedding(nn.Module):
         self._sizes = np.array(sizes, np.int64)
         self._starts = np.cumsum([0, *sizes[:-1]])
         self._anchor = torch.empty(0, requires_grad=True)  # makes autograd call backward
-        self._leader: tuple[Optimizer, int] | None = None
         self._checked_scaler = False
         self.reset_parameters()
 
@@ -180,8 +180,8 @@ class CFEmbedding(nn.Module):
 
     def _law(self) -> RateLaw:
         lr = self.lr
-        if getattr(self, "_leader", None) is not None:
-            optimizer, group = self._leader  # type: ignore[misc]
+        if self._leader is not None:
+            optimizer, group = self._leader
             lr = optimizer.param_groups[group]["lr"]
         return RateLaw(
             lr=float(lr),
@@ -193,8 +193,11 @@ class CFEmbedding(nn.Module):
 
     def _as_matrix(self, ids: Tensor) -> Tensor:
         """Ids as (samples, fields), (samples, ids of a sum) or (ids, 1)."""
-        width = ids.shape[-1] if self.fields or self.pooling else 1
-        return ids.reshape(-1, width).to(torch.int64).contiguous()
+        if self.fields or self.pooling:
+            ids = ids.flatten(0, -2) if ids.dim() > 1 else ids.unsqueeze(0)
+        else:
+            ids = ids.reshape(-1, 1)
+        return ids.to(torch.int64).contiguous()
 
     def _gather(self, ids: Tensor) -> Tensor:
         matrix = self._as_matrix(ids)

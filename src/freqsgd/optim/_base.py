@@ -144,8 +144,8 @@ class FrequencySGD(Optimizer):
         check_ids(ids, len(param))
         units = ids.numel()
         if samples is not None:
-            if samples < 0:
-                raise ValueError(f"samples must be >= 0, got {samples}")
+            if not isinstance(samples, int) or samples < 0:
+                raise ValueError(f"samples must be an integer >= 0, got {samples!r}")
             units = samples * group["tokens_per_sample"]
         flat = ids.detach().reshape(-1).to(param.device, torch.int64, copy=True)
         self.state[param].setdefault("observed", []).append((flat, units))
@@ -171,12 +171,10 @@ class FrequencySGD(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        for watch in self._watches:
-            watch.gather()
-
+        observed = self._observations()
         plain: list[Update] = []
         fused: list[Update] = []
-        plans = list(self._plan())
+        plans = list(self._plan(observed))
         for update, _, use_kernel in plans:
             (fused if use_kernel else plain).append(update)
         _plain.check(plain)
@@ -185,23 +183,31 @@ class FrequencySGD(Optimizer):
 
             _fused.check(fused)
         for update, group, _ in plans:
-            self._count(update, group)
+            self._count(update, group, observed.get(update.param))
         for update in plain:
             _plain.apply(update)
         if fused:
             _fused.apply(fused)
         return loss
 
-    def _plan(self) -> Iterator[tuple[Update, Group, bool]]:
+    def _observations(self) -> dict[Tensor, list[Observation]]:
+        """What was observed since the last step, on all ranks where a watch gathers them."""
+        observed = {p: state["observed"] for p, state in self.state.items() if "observed" in state}
+        for watch in self._watches:
+            observed.update(watch.gather())
+        return observed
+
+    def _plan(
+        self, observed: dict[Tensor, list[Observation]]
+    ) -> Iterator[tuple[Update, Group, bool]]:
         """What the step will do, and whether a kernel does it; nothing is changed yet."""
         for group in self.param_groups:
             law = _law(group, group["max_rate"])
             for param in group["params"]:
-                observed = "observed" in self.state.get(param, {})
-                if param.grad is None and not observed:
+                if param.grad is None and param not in observed:
                     continue
                 update = Update(param, law, group["maximize"], *_rows_of(param))
-                if not self._is_table(update, group, observed):
+                if not self._is_table(update, group, param in observed):
                     yield update, group, False
                     continue
                 counts = self.state[param].get("counts")
@@ -212,12 +218,12 @@ class FrequencySGD(Optimizer):
                     )
                 if group["fused"]:
                     _check_fused(param)
-                yield update, group, group["fused"] is not False and why_not_fused(param) is None
+                yield update, group, group["fused"] is not False and not why_not_fused(param)
 
-    def _count(self, update: Update, group: Group) -> None:
+    def _count(self, update: Update, group: Group, observed: list[Observation] | None) -> None:
         """Take in the observations of a table, or else its gradient's own ids."""
         state = self.state.get(update.param, {})
-        observed: list[Observation] | None = state.pop("observed", None)
+        state.pop("observed", None)
         if observed is None and update.ids is not None:
             observed = [(update.ids, update.ids.numel())]
         batch = None
@@ -243,7 +249,7 @@ class FrequencySGD(Optimizer):
 
         def check(_: Optimizer, state_dict: dict[str, Any]) -> None:
             for param, state in self._states_by_param(state_dict):
-                check_state(state, len(param) if param.dim() else 1)
+                self._check_saved(param, state)
             saved.update(state_dict)
 
         handle = self.register_load_state_dict_pre_hook(check)  # after the user's own hooks
@@ -254,6 +260,10 @@ class FrequencySGD(Optimizer):
         # torch has cast the state to the weights' dtype, in which counts are not exact.
         for param, state in self._states_by_param(saved):
             self.state[param] = _copy_to(state, param.device)
+
+    def _check_saved(self, param: Tensor, state: State) -> None:
+        """Refuse saved state that does not fit the parameter, or that no run can have written."""
+        check_state(state, param.shape[0] if param.dim() else 1)
 
     def _states_by_param(self, state_dict: dict[str, Any]) -> Iterator[tuple[Tensor, State]]:
         keys = [key for group in state_dict["param_groups"] for key in group["params"]]
@@ -266,9 +276,8 @@ class FrequencySGD(Optimizer):
         super().__setstate__(state)
         self.__dict__.setdefault("_watches", [])
         for group in self.param_groups:
-            for name, value in self.defaults.items():
-                if name != "max_lr":
-                    group.setdefault(name, value)
+            for name in self.defaults.keys() - {"max_lr", "frequencies", "differentiable"}:
+                group.setdefault(name, self.defaults[name])
             group.setdefault("max_rate", self.defaults["max_lr"])
 
 
@@ -280,6 +289,11 @@ def _law(group: Group, max_lr: float | None) -> RateLaw:
         weight_decay=group["weight_decay"],
         weight_decay_power=group["weight_decay_power"],
     )
+
+
+def _rates(law: RateLaw, frequencies: Tensor) -> Tensor:
+    rates: Tensor = law.rate(_plain.wide(frequencies))
+    return rates
 
 
 def _counting_options(group: Group) -> dict[str, Any]:

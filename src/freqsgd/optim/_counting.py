@@ -23,6 +23,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from freqsgd.rates import check_ids
+
 INT32_MAX = 2**31 - 1
 MAX_EXPONENT = 500.0  # halflives between origin and the latest sample; 2^500 is far from overflow
 
@@ -162,22 +164,25 @@ def set_state(
 
 def check_state(state: State, rows: int) -> None:
     """Refuse saved state that no run can have written, or that belongs to another table."""
+    for ids, units in state.get("observed", ()):
+        check_ids(ids, rows)
+        if not isinstance(units, int) or units < 0:
+            raise ValueError(f"saved observations stand for {units} units: the file is damaged")
     counts = state.get("counts")
-    if counts is not None:
-        if counts.dtype not in (torch.int32, torch.int64, torch.float64):
-            raise ValueError(f"saved counts must be int32, int64 or float64, got {counts.dtype}")
-        if counts.dim() != 1 or len(counts) != rows:
-            raise ValueError(
-                f"saved counts of shape {tuple(counts.shape)} do not fit a table of {rows} rows"
-            )
-        if not (counts >= 0).all():
-            raise ValueError("saved counts hold negative numbers: the file is damaged")
-        numbers = ["indices", "units"] + ["mass", "origin"] * (counts.dtype == torch.float64)
-        for name in numbers:
-            if not isinstance(state.get(name), int | float) or state[name] < 0:
-                raise ValueError(f"saved counts lack {name!r}: the file is damaged")
-    frequencies = state.get("frequencies")
-    if frequencies is not None and frequencies.shape != (rows,):
+    numbers = ["indices", "units", "mass", "origin"]
+    if counts is None:
+        if any(name in state for name in numbers):
+            raise ValueError("saved counters have no 'counts': the file is damaged")
+        return
+    if counts.dtype not in (torch.int32, torch.int64, torch.float64):
+        raise ValueError(f"saved counts must be int32, int64 or float64, got {counts.dtype}")
+    if counts.shape != (rows,):
         raise ValueError(
-            f"saved frequencies of shape {tuple(frequencies.shape)} do not fit {rows} rows"
+            f"saved counts of shape {tuple(counts.shape)} do not fit a table of {rows} rows"
         )
+    for name in numbers if counts.dtype == torch.float64 else numbers[:2]:
+        if not isinstance(state.get(name), int | float) or not 0 <= state[name] < math.inf:
+            raise ValueError(f"saved counts come without a sensible {name!r}: the file is damaged")
+    largest = math.inf if counts.dtype == torch.float64 else state["indices"]
+    if not ((counts >= 0) & (counts <= largest) & counts.isfinite()).all():
+        raise ValueError("saved counts hold impossible numbers: the file is damaged")

@@ -38,7 +38,12 @@ class Update:
     def frequencies(self, rows: Tensor | slice) -> Tensor:
         """The p of the rate law."""
         assert self.source is not None
-        return self.source[rows].double().clamp(min=self.floor) / self.n
+        return wide(self.source[rows]).clamp(min=self.floor) / self.n
+
+
+def wide(x: Tensor) -> Tensor:
+    """The widest floats of a tensor's device: frequencies and rates are computed in them."""
+    return x.float() if x.device.type == "mps" else x.double()
 
 
 def check(updates: Sequence[Update]) -> None:
@@ -80,7 +85,7 @@ def apply(update: Update) -> None:
     delta = _scale_rows(grad, law.rate(update.frequencies(slice(None) if ids is None else ids)))
     if law.weight_decay > 0 and gains is not None and update.batch is not None:
         rows, gained = gains
-        part = law.decay(update.frequencies(rows), gained.double() / update.batch.added)
+        part = law.decay(update.frequencies(rows), wide(gained) / update.batch.added)
         decay = _scale_rows(_working(param[rows]), part)
         if ids is None:
             delta.index_add_(0, rows, decay)

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from freqsgd.optim._base import FrequencySGD, Group, _law
+from freqsgd.optim._base import FrequencySGD, Group, _law, _rates
 from freqsgd.optim._counting import Batch, present_weight, samples_seen, set_state
-from freqsgd.optim._plain import Update
+from freqsgd.optim._plain import Update, wide
 
 __all__ = ["CFSGD"]
 
@@ -114,9 +114,8 @@ class CFSGD(FrequencySGD):
         state = self.state.get(param, {})
         n = samples_seen(state, _per_sample(group)) if "counts" in state else 0.0
         if n == 0.0:
-            return torch.zeros(len(param), dtype=torch.float64, device=param.device)
-        counts: Tensor = state["counts"]
-        return counts.double() / n
+            return wide(torch.zeros(len(param), device=param.device))
+        return wide(state["counts"]) / n
 
     def rates(self, param: Tensor) -> Tensor:
         """The rate of each row as of now; a single number for an ordinary weight."""
@@ -124,10 +123,10 @@ class CFSGD(FrequencySGD):
         law = _law(group, group["max_rate"])
         state = self.state.get(param, {})
         if "counts" not in state:
-            return torch.tensor(law.rate(1.0), dtype=torch.float64, device=param.device)
+            shape = (len(param),) if group["table"] else ()
+            return _rates(law, torch.ones(shape, device=param.device))
         n = samples_seen(state, _per_sample(group)) or 1.0
-        rates: Tensor = law.rate(state["counts"].double().clamp(min=self._one(param, group)) / n)
-        return rates
+        return _rates(law, wide(state["counts"]).clamp(min=self._one(param, group)) / n)
 
     @torch.no_grad()
     def set_counts(self, param: Tensor, counts: Tensor, samples: int) -> None:
@@ -149,15 +148,21 @@ class CFSGD(FrequencySGD):
         return True
 
     def _is_table(self, update: Update, group: Group, observed: bool) -> bool:
-        if observed or update.ids is not None or "counts" in self.state.get(update.param, {}):
+        param, state = update.param, self.state.get(update.param, {})
+        if observed or update.ids is not None or state.get("units"):
             return True
-        if group["table"]:
+        if not (
+            group["table"] or "counts" in state or any(w.watches(param) for w in self._watches)
+        ):
+            return False
+        if update.grad is not None and update.grad.any():
             raise RuntimeError(
-                f"a table of shape {tuple(update.param.shape)} has a dense gradient, which does "
-                "not say which rows the batch held: call freqsgd.watch(model, optimizer) once, or "
+                f"a table of shape {tuple(param.shape)} has a dense gradient, which does not say "
+                "which rows the batch held: call freqsgd.watch(model, optimizer) once, or "
                 "optimizer.observe(param, ids) for each batch"
             )
-        return False
+        self._counters(param, group)
+        return True
 
     def _set_frequencies(self, update: Update, group: Group, batch: Batch | None) -> None:
         state = self.state[update.param]

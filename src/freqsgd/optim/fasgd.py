@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from freqsgd.optim._base import FrequencySGD, Group, _check_table, _law
-from freqsgd.optim._counting import Batch
+from freqsgd.optim._base import FrequencySGD, Group, _check_table, _law, _rates
+from freqsgd.optim._counting import Batch, State
 from freqsgd.optim._plain import Update
 
 __all__ = ["FASGD"]
@@ -90,9 +91,8 @@ class FASGD(FrequencySGD):
         group = self._group_of(param)
         law = _law(group, group["max_rate"])
         if "frequencies" not in self.state.get(param, {}):
-            return torch.tensor(law.rate(1.0), dtype=torch.float64, device=param.device)
-        rates: Tensor = law.rate(self._given(param).double())
-        return rates
+            return _rates(law, torch.ones((), device=param.device))
+        return _rates(law, self._given(param))
 
     @torch.no_grad()
     def set_frequencies(self, param: Tensor, frequencies: Tensor) -> None:
@@ -136,6 +136,13 @@ class FASGD(FrequencySGD):
             for param in params:
                 self._given(param)
 
+    def _check_saved(self, param: Tensor, state: State) -> None:
+        super()._check_saved(param, state)
+        if "frequencies" in state:
+            _check_frequencies(param, state["frequencies"])
+            if state["frequencies"].dtype not in (torch.float32, torch.float64):
+                raise ValueError("saved frequencies have lost precision: the file is damaged")
+
     def _counts_rows(self, group: Group) -> bool:
         return bool(group["weight_decay"] > 0)
 
@@ -162,7 +169,9 @@ class FASGD(FrequencySGD):
         update.source = self._given(update.param)
 
 
-def _check_frequencies(param: Tensor, frequencies: Tensor, tokens_per_sample: int) -> None:
+def _check_frequencies(
+    param: Tensor, frequencies: Tensor, tokens_per_sample: float = math.inf
+) -> None:
     _check_table(param)
     if not isinstance(frequencies, Tensor) or not frequencies.is_floating_point():
         kind = frequencies.dtype if isinstance(frequencies, Tensor) else type(frequencies).__name__
@@ -172,11 +181,11 @@ def _check_frequencies(param: Tensor, frequencies: Tensor, tokens_per_sample: in
             f"frequencies must hold one number for each of {len(param)} rows, got shape "
             f"{tuple(frequencies.shape)}"
         )
-    wrong = ~((frequencies > 0) & (frequencies <= tokens_per_sample))
+    wrong = ~((frequencies > 0) & (frequencies <= tokens_per_sample) & frequencies.isfinite())
     if wrong.any():
         row = int(wrong.nonzero()[0])
         raise ValueError(
-            f"frequencies are per sample and must lie in (0, {tokens_per_sample}] "
-            f"(tokens_per_sample={tokens_per_sample}), got {frequencies[row].item():g} for row "
-            f"{row}; freqsgd.token_frequencies turns ids into frequencies"
+            f"frequencies are per sample and must lie in (0, tokens_per_sample={tokens_per_sample}]"
+            f", got {frequencies[row].item():g} for row {row}; freqsgd.token_frequencies turns ids "
+            "into frequencies"
         )

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from freqsgd.optim._base import FrequencySGD
+from freqsgd.optim._counting import Observation
 
 __all__ = ["Watch", "watch"]
 
@@ -64,12 +65,16 @@ class Watch:
             raise ValueError("the model is being watched already: remove() that watch first")
         self._optimizer = optimizer
         self._process_group = process_group
-        # The hook runs in Python even where the model is compiled.
-        hook = torch.compiler.disable(self._observe)
+        hook = _Hook(self)
         self._handles = [m.register_forward_hook(hook, with_kwargs=True) for m in self._modules]
         optimizer._watches.append(self)
 
-    def _observe(self, module: Any, args: Any, kwargs: Any, output: Any) -> None:
+    def watches(self, param: Tensor) -> bool:
+        """Whether ``param`` is a table whose forward passes are counted."""
+        return any(param is module.weight for module in self._modules)
+
+    def observe(self, module: Any, args: Any, kwargs: Any) -> None:
+        """Tell the optimizer what a forward pass looked up."""
         if not (module.training and torch.is_grad_enabled() and module.weight.requires_grad):
             return
         if torch._C._current_graph_task_id() != -1:
@@ -79,13 +84,13 @@ class Watch:
             ids = ids[ids != module.padding_idx]
         self._optimizer.observe(module.weight, ids)
 
-    def gather(self) -> None:
-        """Put together what all ranks have observed; every rank takes part in every step."""
+    def gather(self) -> dict[Tensor, list[Observation]]:
+        """What all ranks have observed since the last step; every rank takes part in every step."""
         if self._process_group is None or dist.get_world_size(self._process_group) == 1:
-            return
+            return {}
         state = self._optimizer.state
         params = list({id(m.weight): m.weight for m in self._modules}.values())
-        observed = [state[param].pop("observed", []) for param in params]
+        observed: list[list[Observation]] = [state[p].get("observed", []) for p in params]
         # One row per table: the number of observations, of their ids and of their units.
         header = torch.tensor(
             [[len(o), sum(i.numel() for i, _ in o), sum(u for _, u in o)] for o in observed],
@@ -101,12 +106,14 @@ class Watch:
             rank_ids[: sum(length)].split(length)
             for rank_ids, length in zip(self._all_gather(ids), lengths, strict=True)
         ]
-        for k, param in enumerate(params):
-            if any(h[k, 0] > 0 for h in headers):
-                state[param]["observed"] = [
-                    (chunk[k].to(param.device), int(h[k, 2]))
-                    for chunk, h in zip(chunks, headers, strict=True)
-                ]
+        return {
+            param: [
+                (chunk[k].to(param.device), int(h[k, 2]))
+                for chunk, h in zip(chunks, headers, strict=True)
+            ]
+            for k, param in enumerate(params)
+            if any(h[k, 0] > 0 for h in headers)
+        }
 
     def _all_gather(self, tensor: Tensor) -> list[Tensor]:
         parts = [torch.empty_like(tensor) for _ in range(dist.get_world_size(self._process_group))]
@@ -130,3 +137,25 @@ class Watch:
         traceback: TracebackType | None,
     ) -> None:
         self.remove()
+
+
+class _Hook:
+    """The forward hook of a watch. A copy of the module, by deepcopy or pickle, is not watched."""
+
+    def __init__(self, watch: Watch) -> None:
+        # It runs in Python even where the model is compiled.
+        self._observe = torch.compiler.disable(watch.observe)
+
+    def __call__(self, module: Any, args: Any, kwargs: Any, output: Any) -> None:
+        self._observe(module, args, kwargs)
+
+    def __reduce__(self) -> tuple[Any, tuple[()]]:
+        return _idle_hook, ()
+
+
+def _idle_hook() -> Any:
+    return _idle
+
+
+def _idle(module: Any, args: Any, kwargs: Any, output: Any) -> None:
+    pass

@@ -1,0 +1,1 @@
+"""freqsgd together with what people run it under."""

@@ -1,0 +1,69 @@
+"""A watched model that is compiled trains like one that is not."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import freqsgd
+from freqsgd import CFSGD
+
+ROWS, DIM, BATCH, STEPS = 30, 8, 16, 4
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(ROWS, DIM, padding_idx=2)
+        self.head = nn.Linear(DIM, 1)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.head(self.table(ids).sum(1).relu())
+
+
+def make_model() -> tuple[Model, CFSGD]:
+    torch.manual_seed(6)
+    model = Model()
+    opt = CFSGD(model.parameters(), lr=0.05, weight_decay=0.02)
+    freqsgd.watch(model, opt)
+    return model, opt
+
+
+def train(model: nn.Module, opt: CFSGD) -> None:
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(STEPS):
+        ids = (torch.rand(BATCH, 3, generator=generator) ** 2 * ROWS).long()
+        clicks = torch.rand(BATCH, 1, generator=generator).round()
+        nn.functional.binary_cross_entropy_with_logits(model(ids), clicks).backward()
+        opt.step()
+        opt.zero_grad()
+
+
+@pytest.mark.ci
+@pytest.mark.skipif(
+    not any(map(shutil.which, ("c++", "g++", "clang++"))),
+    reason="torch.compile needs a C++ compiler on the CPU",
+)
+def test_a_compiled_model_counts_and_learns_like_the_eager_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    torch.compiler.reset()
+    eager, eager_opt = make_model()
+    train(eager, eager_opt)
+
+    model, opt = make_model()
+    train(torch.compile(model), opt)
+
+    counts = opt.counts(model.table.weight)
+    assert torch.equal(counts, eager_opt.counts(eager.table.weight))
+    assert counts[2] == 0
+    assert counts.max() > STEPS
+    for param, other in zip(model.parameters(), eager.parameters(), strict=True):
+        torch.testing.assert_close(param, other, rtol=0, atol=1e-5)
+    assert any(tmp_path.iterdir()), "nothing was compiled"
+    torch.compiler.reset()
