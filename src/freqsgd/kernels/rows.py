@@ -267,13 +267,15 @@ def _count(table, shard, shards, weights, counts, sources):
     """Add the batch to the counters, and decay each distinct row once."""
     number = counts.dtype.type
     length, stride, once = table.counted_len, table.counted_stride, table.once != 0
-    weighted, padding = table.increments != 0, table.padding
+    weighted, padding, address = table.increments != 0, table.padding, table.counts
     mask = shards - 1
-    count = numba.carray(pointer(table.counts), table.rows, dtype=counts.dtype)
+    count = numba.carray(pointer(address), table.rows, dtype=counts.dtype)
     ids = numba.carray(pointer(table.counted), length * stride, dtype=np.int64)
     increments = numba.carray(pointer(table.increments), length, dtype=counts.dtype)
     if table.weight_decay == 0 and not once:
         for i in range(length):
+            if i + BLOCK < length:
+                prefetch(address + ids[(i + BLOCK) * stride] * counts.itemsize)
             row = ids[i * stride]
             if row & mask == shard and row != padding:
                 count[row] += increments[i] if weighted else number(1)
@@ -285,6 +287,8 @@ def _count(table, shard, shards, weights, counts, sources):
     before = np.empty(length, counts.dtype)
     found = 0
     for i in range(length):
+        if i + BLOCK < length:
+            prefetch(address + ids[(i + BLOCK) * stride] * counts.itemsize)
         row = ids[i * stride]
         if row & mask == shard and row != padding:
             increment = increments[i] if weighted else number(1)
