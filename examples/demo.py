@@ -96,7 +96,7 @@ def state_bytes(optimizer: torch.optim.Optimizer) -> int:
 
 
 def warm_up() -> None:
-    """Compile the kernel before anything is timed; a machine does that once and keeps the result."""
+    """Compile the kernel before anything is timed; a machine does that once and caches it."""
     table = nn.Embedding(1, 1, sparse=True)
     table(torch.tensor([0])).sum().backward()
     CFSGD(table.parameters(), lr=0.0).step()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 import freqsgd
 from freqsgd import CFSGD
+from freqsgd.nn import CFEmbedding
 
 ROWS, DIM, BATCH, STEPS = 30, 8, 16, 4
 
@@ -43,11 +45,14 @@ def train(model: nn.Module, opt: CFSGD) -> None:
         opt.zero_grad()
 
 
-@pytest.mark.ci
-@pytest.mark.skipif(
+needs_compiler = pytest.mark.skipif(
     not any(map(shutil.which, ("c++", "g++", "clang++"))),
     reason="torch.compile needs a C++ compiler on the CPU",
 )
+
+
+@pytest.mark.ci
+@needs_compiler
 def test_a_compiled_model_counts_and_learns_like_the_eager_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,4 +71,19 @@ def test_a_compiled_model_counts_and_learns_like_the_eager_one(
     for param, other in zip(model.parameters(), eager.parameters(), strict=True):
         torch.testing.assert_close(param, other, rtol=0, atol=1e-5)
     assert any(tmp_path.iterdir()), "nothing was compiled"
+    torch.compiler.reset()
+
+
+@pytest.mark.ci
+@needs_compiler
+def test_a_table_that_updates_itself_may_stand_in_a_compiled_model() -> None:
+    model = nn.Sequential(CFEmbedding([9, 7], DIM, lr=0.1), nn.Flatten(), nn.Linear(2 * DIM, 1))
+    twin = copy.deepcopy(model)
+    ids = torch.randint(0, 7, (BATCH, 2))
+    for module in (model, torch.compile(twin)):
+        for _ in range(3):
+            module(ids).square().mean().backward()
+    torch.testing.assert_close(model[0].weight, twin[0].weight)
+    assert torch.equal(model[0].counts, twin[0].counts)
+    assert twin[0].counts.sum() == 3 * 2 * BATCH
     torch.compiler.reset()

@@ -132,6 +132,17 @@ def test_a_halflife_far_shorter_than_a_batch_is_refused_before_anything_is_count
         opt.step()
 
 
+def test_a_saved_state_moves_to_the_device_of_its_table():
+    emb = nn.Embedding(3, 2, sparse=True)
+    opt = CFSGD(emb.parameters(), 0.1)
+    step(emb, opt, [0, 1])
+    elsewhere = CFSGD([nn.Parameter(torch.empty(3, 2, device="meta"))], 0.1)
+    elsewhere.load_state_dict(opt.state_dict())
+    counts = elsewhere.counts(elsewhere.param_groups[0]["params"][0])
+    assert counts.device.type == "meta"
+    assert counts.dtype == torch.int64
+
+
 def test_unknown_parameters_have_no_counts():
     opt = CFSGD([nn.Parameter(torch.zeros(2, 2))], 0.1)
     with pytest.raises(ValueError, match="not in this optimizer"):

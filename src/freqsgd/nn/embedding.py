@@ -150,6 +150,7 @@ class CFEmbedding(nn.Module):
         self._leader = (optimizer, group)
         return self
 
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(self, ids: Tensor) -> Tensor:
         """Look up the rows of ``ids``."""
         if reason := why_not_fused(self.weight):

@@ -210,12 +210,7 @@ class FrequencySGD(Optimizer):
                 if not self._is_table(update, group, param in observed):
                     yield update, group, False
                     continue
-                counts = self.state[param].get("counts")
-                if counts is not None and counts.shape[0] != param.shape[0]:
-                    raise RuntimeError(
-                        f"a table of {len(param)} rows has counts for {len(counts)}: call "
-                        "optimizer.resize(param) after adding rows to a table"
-                    )
+                self._check_counts(param)
                 if group["fused"]:
                     _check_fused(param)
                 yield update, group, group["fused"] is not False and not why_not_fused(param)
@@ -233,6 +228,19 @@ class FrequencySGD(Optimizer):
             update.counts, update.batch = state["counts"], batch
         if observed is not None or state:
             self._set_frequencies(update, group, batch)
+
+    def _check_counts(self, param: Tensor) -> None:
+        """Follow a table to another device; refuse one that has grown without a word."""
+        counts = self.state[param].get("counts")
+        if counts is None:
+            return
+        if counts.shape[0] != param.shape[0]:
+            raise RuntimeError(
+                f"a table of {len(param)} rows has counts for {len(counts)}: call "
+                "optimizer.resize(param) after adding rows to a table"
+            )
+        if counts.device != param.device:
+            self.state[param]["counts"] = counts.to(param.device)
 
     def _counters(self, param: Tensor, group: Group) -> State:
         """The state of a table, with counters."""

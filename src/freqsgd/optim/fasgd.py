@@ -166,7 +166,7 @@ class FASGD(FrequencySGD):
         return True
 
     def _set_frequencies(self, update: Update, group: Group, batch: Batch | None) -> None:
-        update.source = self._given(update.param)
+        update.source = self._given(update.param).to(update.param.device)
 
 
 def _check_frequencies(
