@@ -12,6 +12,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 CACHE_LINE = 64
+BLOCK = 32  # rows that are fetched ahead of their use
 
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
 
@@ -46,6 +47,13 @@ def prefetch(typingctx, address):
         return context.get_dummy_value()
 
     return types.void(types.int64), codegen
+
+
+@compiled
+def prefetch_row(address, row_bytes):
+    """Ask for all cache lines of a row."""
+    for offset in range(0, row_bytes, CACHE_LINE):
+        prefetch(address + offset)
 
 
 @intrinsic

@@ -16,7 +16,7 @@ from torch.autograd.graph import increment_version
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
-from freqsgd.kernels import rows
+from freqsgd.kernels import lookup, rows
 from freqsgd.optim import _fused
 from freqsgd.optim._base import why_not_fused
 from freqsgd.optim._counting import State, begin_batch, check_options, check_state, new_state
@@ -207,7 +207,7 @@ class CFEmbedding(nn.Module):
         starts, sizes = np.tile(self._starts, repeats), np.tile(self._sizes, repeats)
         shape = ids.shape[:-1] if self.pooling else ids.shape
         out = self.weight.new_empty(*shape, self.embedding_dim)
-        bad = rows.gather(
+        bad = lookup.gather(
             self.weight.numpy(),
             matrix.numpy(),
             starts,

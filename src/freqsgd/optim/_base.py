@@ -318,7 +318,7 @@ def _rows_of(param: Tensor) -> tuple[Tensor | None, Tensor | None]:
     if grad is None:
         return None, None
     if grad.layout == torch.strided:
-        return grad.contiguous(), None
+        return grad.contiguous() if grad.dim() == 2 else grad, None
     if grad.layout != torch.sparse_coo or param.dim() != 2 or grad.sparse_dim() != 1:
         raise ValueError(
             f"a sparse gradient must consist of rows of a 2-D parameter (one sparse dimension, COO "

@@ -80,7 +80,7 @@ def apply(update: Update) -> None:
 
     grad = _working(-update.grad if update.maximize else update.grad)
     if update.source is None:
-        _subtract(param, grad * law.rate(1.0) + _working(param) * law.decay(1.0, 1.0))
+        _ordinary_step(param, grad, law.rate(1.0), law.decay(1.0, 1.0))
         return
     delta = _scale_rows(grad, law.rate(update.frequencies(slice(None) if ids is None else ids)))
     if law.weight_decay > 0 and gains is not None and update.batch is not None:
@@ -115,6 +115,15 @@ def count(counts: Tensor, batch: Batch, *, distinct: bool) -> tuple[Tensor, Tens
         gained.index_add_(0, inverse, increments)
     counts.index_add_(0, rows, gained)
     return rows, gained
+
+
+def _ordinary_step(param: Tensor, grad: Tensor, rate: float, decay: float) -> None:
+    if grad.dtype != param.dtype:
+        _subtract(param, grad * rate + _working(param) * decay)
+        return
+    if decay:
+        param.mul_(1 - decay)
+    param.add_(grad, alpha=-rate)
 
 
 def _working(x: Tensor) -> Tensor:
