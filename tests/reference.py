@@ -69,7 +69,6 @@ class MinibatchReference:
         for k, gain in c_gain.items():
             self.c[k] += gain
         self.n += n_gain
-        old = [list(row) for row in self.theta]
         for k, gain in c_gain.items():
             eta, p = self._rate(k)
             part = eta * self.weight_decay * (gain / n_gain) * p**-self.weight_decay_power
@@ -78,7 +77,6 @@ class MinibatchReference:
         for k, g in zip(ids, gradients, strict=True):
             eta, _ = self._rate(k)
             self.theta[k] = [w - sign * eta * x for w, x in zip(self.theta[k], g, strict=True)]
-        return old
 
     def _weight(self, t):
         return 1.0 if self.halflife is None else 2.0 ** (t / self.halflife)

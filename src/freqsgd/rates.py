@@ -56,7 +56,7 @@ class RateLaw:
         lr: rate of a token that every sample holds, and of every weight that is not a row of a
             table (alpha / sqrt(T) in the paper)
         power: how fast the rate grows as the frequency falls (1/2 in the paper; 0 is plain SGD)
-        max_lr: the largest rate of any token (1 / (4 L) in the paper; ``inf`` for none)
+        max_lr: the largest rate of any token (1 / (4 L) in the paper); None for no cap
         weight_decay: strength of the L2 penalty
         weight_decay_power: how the penalty is spread over frequencies; 1 is ordinary L2
 
@@ -67,7 +67,7 @@ class RateLaw:
 
     lr: float
     power: float = 0.5
-    max_lr: float = math.inf
+    max_lr: float | None = None
     weight_decay: float = 0.0
     weight_decay_power: float = 1.0
 
@@ -80,12 +80,17 @@ class RateLaw:
             value = getattr(self, name)
             if not 0.0 <= value <= 1.0:
                 raise ValueError(f"{name} must lie in [0, 1], got {value}")
-        if not self.max_lr > 0.0:
+        if not self.cap > 0.0:
             raise ValueError(f"max_lr must be > 0 (or None for no cap), got {self.max_lr}")
+
+    @property
+    def cap(self) -> float:
+        """``max_lr`` as a number."""
+        return math.inf if self.max_lr is None else self.max_lr
 
     def rate(self, p: Any) -> Any:
         """The learning rate of tokens of frequency ``p`` (a float, numpy array or tensor)."""
-        return _rate(p, self.lr, self.power, self.max_lr)
+        return _rate(p, self.lr, self.power, self.cap)
 
     def decay(self, p: Any, q: Any) -> Any:
         """The part of a row that weight decay takes, for frequency ``p`` and ``q`` in the batch."""
@@ -139,9 +144,14 @@ def token_frequencies(ids: Tensor, num_tokens: int, samples: int | None = None) 
 
 def check_ids(ids: Tensor, rows: int) -> None:
     """Refuse ids that are not integers in ``[0, rows)``."""
-    if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
-        raise TypeError(f"ids must be integers, got {ids.dtype}")
+    check_integers("ids", ids)
     if ids.numel():
         low, high = (int(x) for x in ids.aminmax())
         if low < 0 or high >= rows:
             raise IndexError(f"id {low if low < 0 else high} is out of range for {rows} rows")
+
+
+def check_integers(name: str, x: Tensor) -> None:
+    """Refuse a tensor of anything but integers."""
+    if x.is_floating_point() or x.is_complex() or x.dtype == torch.bool:
+        raise TypeError(f"{name} must be integers, got {x.dtype}")

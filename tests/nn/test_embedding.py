@@ -6,6 +6,7 @@ import copy
 import math
 import pickle
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -103,6 +104,26 @@ def test_empty_batches_and_empty_bags_are_taken():
         out.sum().backward()
         assert torch.equal(ours.weight, before)
     assert ours(torch.tensor([1, 2, 2])).shape == (3, 2)
+
+
+def test_the_callers_buffer_of_ids_may_be_filled_again_before_backward():
+    ours = CFEmbedding(5, 2, lr=0.1)
+    buffer = np.array([1, 2])
+    loss = ours(torch.from_numpy(buffer)).sum()
+    buffer[:] = 10**9
+    loss.backward()
+    assert ours.counts.tolist() == [0, 1, 1, 0, 0]
+
+
+def test_buffers_of_another_shape_are_refused():
+    ours = CFEmbedding(4, 2, lr=0.1)
+    ours.weight = torch.zeros(3, 2)
+    with pytest.raises(RuntimeError, match="must keep their 4 rows"):
+        ours(torch.tensor([1]))
+    ours = CFEmbedding(4, 2, lr=0.1)
+    ours.counts = torch.zeros(4, 2, dtype=torch.int32)[:, 0]
+    with pytest.raises(RuntimeError, match="must keep their 4 rows"):
+        ours(torch.tensor([1]))
 
 
 def test_int32_ids_and_strided_ids_are_taken():

@@ -106,11 +106,23 @@ def test_set_counts_starts_warm_and_refuses_nonsense():
         (torch.tensor([1.0, 2.0, 3.0]), 3, "integers"),
         (torch.tensor([1, 2]), 3, "shape"),
         (torch.tensor([1, -2, 3]), 3, ">= 0, got -2"),
-        (torch.tensor([1, 2, 3]), 0, "samples must be at least 1"),
+        (torch.tensor([1, 2, 3]), 0, "samples must be an integer, at least 1"),
+        (torch.tensor([1, 2, 3]), 2.5, "samples must be an integer"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             opt.set_counts(emb.weight, counts, samples)
     assert opt.counts(emb.weight).tolist() == [9, 1, 0]
+
+
+def test_a_refused_set_counts_leaves_no_trace():
+    layer = nn.Linear(2, 3)
+    opt = CFSGD(layer.parameters(), 0.1)
+    for param, counts in ((layer.weight, torch.ones(3)), (layer.bias, torch.tensor([1, 1, 1]))):
+        with pytest.raises((TypeError, ValueError)):
+            opt.set_counts(param, counts, 3)
+    layer(torch.ones(1, 2)).sum().backward()
+    opt.step()
+    assert not opt.state_dict()["state"]
 
 
 def test_counts_with_halflife_are_worth_half_after_that_many_samples():
@@ -128,8 +140,14 @@ def test_a_halflife_far_shorter_than_a_batch_is_refused_before_anything_is_count
     emb = nn.Embedding(2, 2, sparse=True)
     opt = CFSGD(emb.parameters(), 0.1, halflife=0.01)
     emb(torch.zeros(100, dtype=torch.int64)).sum().backward()
+    other = nn.Embedding(2, 2, sparse=True)
+    opt.add_param_group({"params": other.parameters(), "halflife": None})
+    opt.param_groups.reverse()
+    other(torch.tensor([1])).sum().backward()
     with pytest.raises(ValueError, match="too short for a step of 100 samples"):
         opt.step()
+    assert opt.counts(other.weight).sum() == 0
+    assert opt.state[other.weight].get("units", 0) == 0
 
 
 def test_a_saved_state_moves_to_the_device_of_its_table():

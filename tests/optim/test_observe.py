@@ -147,12 +147,18 @@ def test_rows_with_a_gradient_that_were_never_observed_count_as_seen_once(fused)
 
 
 @FUSED
-def test_a_dense_table_keeps_its_rates_in_a_step_without_observations(fused):
+def test_a_dense_gradient_must_be_observed_in_every_step_if_only_as_nothing(fused):
     table = nn.Parameter(torch.randn(3, 2, dtype=torch.float64))
     opt = CFSGD([table], 0.1, fused=fused)
     opt.observe(table, torch.tensor([0, 0, 1]))
     opt.step()
-    start, table.grad = table.detach().clone(), torch.ones_like(table)
+    start, table.grad = table.detach().clone(), torch.zeros_like(table)
+    opt.step()  # a gradient of zero says nothing
+    assert torch.equal(table, start)
+    table.grad = torch.ones_like(table)
+    with pytest.raises(RuntimeError, match=r"optimizer.observe\(param, ids\)"):
+        opt.step()
+    opt.observe(table, torch.empty(0, dtype=torch.int64))
     opt.step()
     expected = 0.1 / torch.tensor([2 / 3, 1 / 3, 1 / 3], dtype=torch.float64).sqrt()
     torch.testing.assert_close((start - table.detach())[:, 0], expected)
@@ -219,6 +225,41 @@ def test_watching_twice_or_watching_nothing_is_refused():
     watch(emb, opt).remove()
     with pytest.raises(ValueError, match="is in the optimizer"):
         watch(nn.Linear(2, 2), opt)
+
+
+@FUSED
+def test_observed_rows_decay_though_the_gradient_is_empty(fused):
+    table = nn.Parameter(torch.ones(3, 2, dtype=torch.float64))
+    opt = CFSGD([table], 0.1, weight_decay=1.0, fused=fused)
+    empty = torch.empty(1, 0, dtype=torch.int64), torch.empty(0, 2, dtype=torch.float64)
+    table.grad = torch.sparse_coo_tensor(*empty, (3, 2), check_invariants=True)
+    opt.observe(table, torch.tensor([1, 1, 2]))
+    opt.step()
+    p = torch.tensor([1.0, 2 / 3, 1 / 3], dtype=torch.float64)
+    expected = 1 - 0.1 / p.sqrt()  # q / p = 1 in the first batch
+    expected[0] = 1.0
+    torch.testing.assert_close(table.detach()[:, 0], expected)
+
+
+@FUSED
+def test_a_row_that_was_never_observed_counts_as_one_present_sample_under_halflife(fused):
+    table = nn.Parameter(torch.zeros(3, 2, dtype=torch.float64))
+    opt = CFSGD([table], 1.0, halflife=5, fused=fused)
+    table.grad = torch.ones_like(table)
+    opt.observe(table, torch.zeros(50, dtype=torch.int64))
+    opt.step()
+    n = sum(2.0 ** (-t / 5) for t in range(50))  # in units of the latest sample
+    torch.testing.assert_close(-table.detach()[1, 0].item(), n**0.5)
+    torch.testing.assert_close(-table.detach()[:, 0], opt.rates(table))
+
+
+def test_the_first_observation_may_be_empty():
+    table = nn.Parameter(torch.zeros(2, 2))
+    opt = CFSGD([table], 0.5)
+    table.grad = torch.ones_like(table)
+    opt.observe(table, torch.empty(0, dtype=torch.int64))
+    opt.step()
+    assert table.detach().tolist() == [[-0.5] * 2] * 2
 
 
 def test_fasgd_uses_observations_for_weight_decay_on_dense_gradients():

@@ -206,7 +206,18 @@ def test_a_sparse_gradient_with_impossible_ids_is_refused_by_the_kernel(row):
 )
 def test_fused_true_says_why_it_cannot_be_had(weights, reason):
     with pytest.raises(ValueError, match=reason):
-        CFSGD([weights], 0.1, fused=True)
+        CFSGD([{"params": [weights], "table": True}], 0.1, fused=True)
+
+
+def test_fused_true_is_about_tables_alone():
+    bias, weights = nn.Parameter(torch.zeros(3, dtype=torch.bfloat16)), table(dtype=torch.bfloat16)
+    opt = CFSGD([bias, weights], 0.5, fused=True)
+    bias.grad = torch.ones_like(bias)
+    opt.step()
+    assert bias.tolist() == [-0.5] * 3
+    opt.observe(weights, torch.tensor([1]))
+    with pytest.raises(ValueError, match="weights are torch.bfloat16"):
+        opt.step()
 
 
 def test_a_kernel_raises_the_version_so_that_autograd_catches_misuse():
@@ -251,6 +262,51 @@ def test_a_learning_rate_that_turns_nan_is_refused_at_the_step():
     opt.param_groups[0]["lr"] = math.nan
     with pytest.raises(ValueError, match="lr must be a finite number"):
         opt.step()
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_gradients_of_another_type_or_sign_bit_are_read_as_they_mean(fused):
+    for make in (lambda g: torch._neg_view(-g), lambda g: g.t().contiguous().t()):
+        weights = nn.Parameter(torch.zeros(3, 2))
+        opt = CFSGD([weights], 0.1, fused=fused)
+        weights.grad = make(torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+        opt.observe(weights, torch.tensor([0, 1, 2]))
+        opt.step()
+        expected = -0.1 * 3**0.5 * torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        torch.testing.assert_close(weights.detach(), expected)
+
+
+def test_a_gradient_left_from_before_a_table_changed_its_size_is_refused():
+    weights = table(6)
+    weights.grad = torch.ones(6, 2)
+    weights.data = torch.zeros(3, 2)
+    opt = CFSGD([weights], 0.1)
+    opt.observe(weights, torch.tensor([1]))
+    with pytest.raises(ValueError, match=r"gradient of shape \(6, 2\): call zero_grad"):
+        opt.step()
+
+
+def test_options_that_go_wrong_later_are_refused_at_the_step():
+    emb = nn.Embedding(4, 2, sparse=True)
+    opt = CFSGD(emb.parameters(), 0.1)
+    emb(torch.tensor([1])).sum().backward()
+    opt.step()
+    opt.param_groups[0]["count"] = "batches"
+    with pytest.raises(ValueError, match="count must be"):
+        opt.step()
+    opt.param_groups[0].update(count="occurrence", halflife=5.0)
+    with pytest.raises(RuntimeError, match="halflife was switched on or off"):
+        opt.step()
+
+
+def test_an_optimizer_can_be_made_from_the_groups_of_another():
+    first = CFSGD([{"params": [table()], "max_lr": 3.0}], 0.1)
+    assert CFSGD(first.param_groups, 0.5).param_groups[0]["max_rate"] == 3.0
+
+
+def test_frequencies_of_a_stranger_are_refused():
+    with pytest.raises(ValueError, match=r"shape \(4, 2\) that is not among the parameters"):
+        FASGD([table()], 0.1, frequencies={table(): UNIFORM})
 
 
 def test_closures_are_evaluated_with_gradients_and_their_loss_returned():

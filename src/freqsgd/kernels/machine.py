@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -11,16 +13,43 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from freqsgd import rates
+
 CACHE_LINE = 64
 BLOCK = 32  # rows that are fetched ahead of their use
 
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+# What kernels are made of. Numba caches a kernel until the file it stands in changes; kernels that
+# call stamp(SOURCES) are compiled anew when any of these files changes.
+SOURCES = zlib.crc32(
+    b"".join(
+        path.read_bytes()
+        for path in [Path(rates.__file__), *sorted(Path(__file__).parent.glob("*.py"))]
+    )
+)
+
+compiled = numba.njit(error_model="numpy", fastmath={"contract"})
 
 
 def kernel(job: np.dtype[Any]) -> Any:
-    """Compile a function of one job record for :func:`freqsgd.kernels.threads.run`."""
+    """Compile a function of one job record for :func:`freqsgd.kernels.threads.run`.
+
+    The result is kept on disk, beside the package or in the user's cache folder.
+    """
     signature = types.void(types.CPointer(numba.from_dtype(job)))
-    return numba.cfunc(signature, nopython=True, cache=True, error_model="numpy")
+    options = {"nopython": True, "error_model": "numpy"}
+
+    def compile_kernel(function: Any) -> Any:
+        try:
+            return numba.cfunc(signature, cache=True, **options)(function)
+        except (RuntimeError, OSError):  # no folder can be written, or the disk is full
+            return numba.cfunc(signature, **options)(function)
+
+    return compile_kernel
+
+
+@compiled
+def stamp(version):
+    """Make the caller's cached code depend on ``version``, a variable of its closure."""
 
 
 @intrinsic

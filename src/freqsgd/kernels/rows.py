@@ -20,12 +20,14 @@ import numpy as np
 from freqsgd.kernels.machine import (
     BLOCK,
     LANES,
+    SOURCES,
     add_scaled,
     compiled,
     kernel,
     pointer,
     prefetch,
     prefetch_row,
+    stamp,
     take,
 )
 from freqsgd.kernels.threads import run
@@ -38,7 +40,7 @@ TABLE = np.dtype(
     [
         ("weight", np.int64),  # addresses, in bytes
         ("counts", np.int64),  # 0: nothing is counted
-        ("source", np.int64),  # p = max(source[row], floor) / n
+        ("source", np.int64),  # p = source[row] / n, and unseen / n where that is 0
         ("rows", np.int64),
         ("dim", np.int64),
         ("padding", np.int64),  # a row that is left alone; -1: none
@@ -59,12 +61,12 @@ TABLE = np.dtype(
         ("sign", np.float64),
         ("lr", np.float64),
         ("power", np.float64),
-        ("max_lr", np.float64),
+        ("cap", np.float64),
         ("weight_decay", np.float64),
         ("weight_decay_power", np.float64),
         ("n", np.float64),
         ("added", np.float64),
-        ("floor", np.float64),
+        ("unseen", np.float64),
     ]
 )
 
@@ -115,8 +117,11 @@ def _run_step(function: Any, tables: Any, parts: int, workers: int, bad: Any = N
 
 @cache
 def _check_kernel(weight_type: Any) -> Any:
+    version = SOURCES
+
     @kernel(_STEP)
     def check(jobs):
+        stamp(version)
         job = numba.carray(jobs, 1)[0]
         tables = numba.carray(pointer(job.tables), job.tables_len, dtype=TABLE)
         bad = numba.carray(pointer(job.bad), job.tables_len, dtype=np.int64)
@@ -133,8 +138,11 @@ def _check_kernel(weight_type: Any) -> Any:
 
 @cache
 def _update_kernel(weight_type: Any, count_type: Any, source_type: Any) -> Any:
+    version = SOURCES
+
     @kernel(_STEP)
     def update(jobs):
+        stamp(version)
         job = numba.carray(jobs, 1)[0]
         tables = numba.carray(pointer(job.tables), job.tables_len, dtype=TABLE)
         weights = np.empty(0, weight_type)
@@ -173,7 +181,7 @@ def _decay(p, q, eta, weight_decay, power):
     return _law_decay(p, q, eta, weight_decay, power)
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"reassoc"})
+@numba.njit(fastmath={"reassoc"})
 def _all_finite(values):
     total = values.dtype.type(0)
     for i in range(values.size):
@@ -233,14 +241,14 @@ def _count(table, shard, shards, weights, counts, sources):
                 count[row] -= increment
     for k in range(found):
         count[first[k]] = -count[first[k]]
-    if table.weight_decay > 0 and table.ids_len > 0:
+    if table.weight_decay > 0:
         _decay_rows(table, first[:found], before[:found], count, weights, sources)
 
 
 @compiled
 def _decay_rows(table, rows, before, count, weights, sources):
-    n, floor, added, dim, address = table.n, table.floor, table.added, table.dim, table.weight
-    lr, power, max_lr = table.lr, table.power, table.max_lr
+    n, unseen, added, dim, address = table.n, table.unseen, table.added, table.dim, table.weight
+    lr, power, max_lr = table.lr, table.power, table.cap
     weight_decay, weight_decay_power = table.weight_decay, table.weight_decay_power
     itemsize = weights.itemsize
     row_bytes = dim * itemsize
@@ -251,7 +259,7 @@ def _decay_rows(table, rows, before, count, weights, sources):
         if k + BLOCK < len(rows):
             prefetch_row(address + rows[k + BLOCK] * row_bytes, row_bytes)
         row = rows[k]
-        p = max(float(source[row]), floor) / n
+        p = (unseen if source[row] == 0 else float(source[row])) / n
         q = (count[row] - before[k]) / added
         part = _decay(p, q, _rate(p, lr, power, max_lr), weight_decay, weight_decay_power)
         scale = weights.dtype.type(-part)
@@ -266,8 +274,8 @@ def _decay_rows(table, rows, before, count, weights, sources):
 def _add(table, shard, shards, weights, sources):
     """Add ``-eta * gradient`` to the rows of one shard, a block of rows at a time."""
     # Fields become locals: the compiler cannot know that writing weights leaves the record alone.
-    n, floor, sign = table.n, table.floor, table.sign
-    lr, power, max_lr = table.lr, table.power, table.max_lr
+    n, unseen, sign = table.n, table.unseen, table.sign
+    lr, power, max_lr = table.lr, table.power, table.cap
     dim, length, address = table.dim, table.ids_len, table.weight
     dense, stride, repeat = table.ids == 0, table.ids_stride, table.repeat
     values_address, values_stride, padding = table.values, table.values_stride, table.padding
@@ -298,7 +306,8 @@ def _add(table, shard, shards, weights, sources):
                 filled += 1
             i += 1
         for k in range(filled):
-            rates[k] = max(float(source[rows[k]]), floor) / n
+            number = source[rows[k]]
+            rates[k] = (unseen if number == 0 else float(number)) / n
         for k in range(filled):
             rates[k] = _rate(rates[k], lr, power, max_lr)
         for k in range(filled):

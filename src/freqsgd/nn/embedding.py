@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from freqsgd.optim import _fused
 from freqsgd.optim._base import why_not_fused
 from freqsgd.optim._counting import State, begin_batch, check_options, check_state, new_state
 from freqsgd.optim._plain import non_finite
-from freqsgd.rates import RateLaw
+from freqsgd.rates import RateLaw, check_integers
 
 __all__ = ["CFEmbedding"]
 
@@ -130,7 +129,7 @@ class CFEmbedding(nn.Module):
         self._sizes = np.array(sizes, np.int64)
         self._starts = np.cumsum([0, *sizes[:-1]])
         self._anchor = torch.empty(0, requires_grad=True)  # makes autograd call backward
-        self._checked_scaler = False
+        self._backwards = 0
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -155,8 +154,14 @@ class CFEmbedding(nn.Module):
         """Look up the rows of ``ids``."""
         if reason := why_not_fused(self.weight):
             raise RuntimeError(f"CFEmbedding runs on the CPU in float32 or float64: {reason}")
-        if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
-            raise TypeError(f"ids must be integers, got {ids.dtype}")
+        if self.weight.shape != (self._sizes.sum(), self.embedding_dim) or not (
+            self.counts.is_contiguous() and self.counts.shape == self.weight.shape[:1]
+        ):
+            raise RuntimeError(
+                f"weight and counts must keep their {self._sizes.sum()} rows: copy into them in "
+                "place, or make a new CFEmbedding"
+            )
+        check_integers("ids", ids)
         if self.fields and (ids.dim() == 0 or ids.shape[-1] != len(self.num_embeddings)):
             raise ValueError(
                 f"ids must end in an axis of {len(self.num_embeddings)} fields, got shape "
@@ -164,15 +169,17 @@ class CFEmbedding(nn.Module):
             )
         if self.pooling and ids.dim() == 0:
             raise ValueError("pooling needs ids with at least one axis")
+        shape = (*(ids.shape[:-1] if self.pooling else ids.shape), self.embedding_dim)
+        matrix = self._as_matrix(ids)
         if not (self.training and torch.is_grad_enabled()):
-            return self._gather(ids)
+            return self._gather(matrix).view(shape)
         if DistributedDataParallel._active_ddp_module is not None:
             raise RuntimeError(
                 "CFEmbedding updates itself on each rank and would drift apart under "
                 "DistributedDataParallel: use nn.Embedding with CFSGD and freqsgd.watch"
             )
-        out: Tensor = _Lookup.apply(self._anchor, ids, self)  # type: ignore[no-untyped-call]
-        return out
+        out: Tensor = _Lookup.apply(self._anchor, matrix, self)  # type: ignore[no-untyped-call]
+        return out.view(shape)
 
     def extra_repr(self) -> str:
         """What ``repr`` shows."""
@@ -187,7 +194,7 @@ class CFEmbedding(nn.Module):
         return RateLaw(
             lr=float(lr),
             power=self.power,
-            max_lr=math.inf if self.max_lr is None else self.max_lr,
+            max_lr=self.max_lr,
             weight_decay=self.weight_decay,
             weight_decay_power=self.weight_decay_power,
         )
@@ -200,13 +207,11 @@ class CFEmbedding(nn.Module):
             ids = ids.reshape(-1, 1)
         return ids.to(torch.int64).contiguous()
 
-    def _gather(self, ids: Tensor) -> Tensor:
-        matrix = self._as_matrix(ids)
-        width = matrix.shape[1]
+    def _gather(self, matrix: Tensor) -> Tensor:
+        samples, width = matrix.shape
         repeats = 1 if self.fields else width
         starts, sizes = np.tile(self._starts, repeats), np.tile(self._sizes, repeats)
-        shape = ids.shape[:-1] if self.pooling else ids.shape
-        out = self.weight.new_empty(*shape, self.embedding_dim)
+        out = self.weight.new_empty(samples if self.pooling else matrix.numel(), self.embedding_dim)
         bad = lookup.gather(
             self.weight.numpy(),
             matrix.numpy(),
@@ -225,9 +230,9 @@ class CFEmbedding(nn.Module):
             )
         return out
 
-    def _update(self, ids: Tensor, grad: Tensor) -> None:
+    def _update(self, matrix: Tensor, grad: Tensor) -> None:
         self._refuse_grad_scaler()
-        matrix, grad = self._as_matrix(ids), grad.contiguous()
+        grad = grad.resolve_neg().contiguous()
         tables = self._describe(matrix, grad)
         whole = tables[:1].copy()
         whole["ids"], whole["ids_len"] = 0, grad.numel() // self.embedding_dim
@@ -256,7 +261,7 @@ class CFEmbedding(nn.Module):
         tables["counts"] = tables["source"] = (
             self.counts.data_ptr() + self._starts * self.counts.element_size()
         )
-        tables["n"], tables["added"], tables["floor"] = batch.n, batch.added, batch.floor
+        tables["n"], tables["added"], tables["unseen"] = batch.n, batch.added, batch.unseen
         count = _fused.NUMPY[self.counts.dtype]
         rows.update(tables, kind, count, count, workers)
         increment_version([self.weight, self.counts])
@@ -285,8 +290,13 @@ class CFEmbedding(nn.Module):
         return tables
 
     def _refuse_grad_scaler(self) -> None:
-        """Raise before the first update if a GradScaler is at work in this process."""
-        if self._checked_scaler:
+        """Raise if a GradScaler is at work in this process.
+
+        Nothing in a backward pass tells, so look for one; that takes some milliseconds, so look at
+        backward passes 1, 2, 4, 8 and so on.
+        """
+        self._backwards += 1
+        if self._backwards & (self._backwards - 1):
             return
         for thing in gc.get_objects():
             if (
@@ -298,7 +308,6 @@ class CFEmbedding(nn.Module):
                     "CFEmbedding applies gradients in backward and cannot undo a GradScaler's "
                     "scale: use bfloat16 autocast without a scaler, or nn.Embedding with CFSGD"
                 )
-        self._checked_scaler = True
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         counts, seen = (state_dict.get(prefix + name) for name in ("counts", "seen"))
@@ -309,14 +318,14 @@ class CFEmbedding(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_leader": None}  # a copy follows nobody
+        return {**self.__dict__, "_leader": None, "_backwards": 0}  # a copy follows nobody
 
 
 class _Lookup(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, anchor: Tensor, ids: Tensor, module: CFEmbedding) -> Tensor:
         out = module._gather(ids)
-        ctx.save_for_backward(ids)
+        ctx.save_for_backward(ids.clone())  # the caller may fill its tensor with the next batch
         ctx.module = module
         return out
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Callable, Iterator
 from typing import Any, overload
 
@@ -19,6 +18,7 @@ from freqsgd.optim._counting import (
     State,
     begin_batch,
     check_options,
+    check_span,
     check_state,
     new_state,
 )
@@ -26,7 +26,7 @@ from freqsgd.optim._plain import Update
 from freqsgd.rates import RateLaw, check_ids
 
 # Keys that torch and its schedulers keep in parameter groups beside our options.
-_FOREIGN_KEYS = {"params", "param_names", "name", "initial_lr"}
+_FOREIGN_KEYS = {"params", "param_names", "name", "initial_lr", "max_rate"}
 
 Group = dict[str, Any]
 
@@ -65,13 +65,15 @@ class FrequencySGD(Optimizer):
                 close = difflib.get_close_matches(str(key), known, 1)
                 hint = f"; did you mean {close[0]!r}?" if close else ""
                 raise ValueError(f"{type(self).__name__} has no option {key!r}{hint}")
+        # OneCycleLR writes its peak into group["max_lr"], so the cap lives under another name.
         options = {**self.defaults, **param_group}
-        _law(options, options["max_lr"])
+        options.setdefault("max_rate", options["max_lr"])
+        _law(options)
         check_options(**_counting_options(options))
         super().add_param_group(param_group)
         group = self.param_groups[-1]
-        # OneCycleLR writes its peak into group["max_lr"], so the cap lives under another name.
-        group["max_rate"] = group.pop("max_lr")
+        del group["max_lr"]
+        group["max_rate"] = options["max_rate"]
         try:
             self._check_params(group)
         except Exception:
@@ -84,8 +86,8 @@ class FrequencySGD(Optimizer):
                 raise TypeError(f"weights must be real, got {param.dtype}")
             if group["table"]:
                 _check_table(param)
-            if group["fused"]:
-                _check_fused(param)
+                if group["fused"]:
+                    _check_fused(param)
 
     def _group_of(self, param: Tensor) -> Group:
         for group in self.param_groups:
@@ -109,6 +111,7 @@ class FrequencySGD(Optimizer):
         """
         group = self._group_of(param)
         new = param if new is None else new
+        _check_table(new)
         state = self.state.pop(param, {})
         if "counts" in state:
             grown = len(new) - len(state["counts"])
@@ -182,8 +185,9 @@ class FrequencySGD(Optimizer):
             from freqsgd.optim import _fused
 
             _fused.check(fused)
-        for update, group, _ in plans:
-            self._count(update, group, observed.get(update.param))
+        counted = [(u, g, self._observed(u, g, observed)) for u, g, _ in plans]
+        for update, group, batch in counted:
+            self._count(update, group, batch)
         for update in plain:
             _plain.apply(update)
         if fused:
@@ -200,47 +204,64 @@ class FrequencySGD(Optimizer):
     def _plan(
         self, observed: dict[Tensor, list[Observation]]
     ) -> Iterator[tuple[Update, Group, bool]]:
-        """What the step will do, and whether a kernel does it; nothing is changed yet."""
+        """What the step will do, and whether a kernel does it; nothing is counted yet."""
         for group in self.param_groups:
-            law = _law(group, group["max_rate"])
+            law = _law(group)
+            check_options(**_counting_options(group))
             for param in group["params"]:
                 if param.grad is None and param not in observed:
                     continue
                 update = Update(param, law, group["maximize"], *_rows_of(param))
-                if not self._is_table(update, group, param in observed):
+                update.table = self._is_table(update, group, param in observed)
+                if not update.table:
                     yield update, group, False
                     continue
-                self._check_counts(param)
+                self._check_counts(param, group)
                 if group["fused"]:
                     _check_fused(param)
                 yield update, group, group["fused"] is not False and not why_not_fused(param)
 
-    def _count(self, update: Update, group: Group, observed: list[Observation] | None) -> None:
-        """Take in the observations of a table, or else its gradient's own ids."""
-        state = self.state.get(update.param, {})
+    def _observed(
+        self, update: Update, group: Group, observed: dict[Tensor, list[Observation]]
+    ) -> list[Observation]:
+        """The observations of a table, or else its gradient's own ids."""
+        found = observed.get(update.param, [])
+        if not found and update.ids is not None:
+            found = [(update.ids, update.ids.numel())]
+        check_span(found, **_counting_options(group))
+        return found
+
+    def _count(self, update: Update, group: Group, observed: list[Observation]) -> None:
+        """Take in the observations of a table."""
+        if not update.table:
+            return
+        state = self.state[update.param]
         state.pop("observed", None)
-        if observed is None and update.ids is not None:
-            observed = [(update.ids, update.ids.numel())]
         batch = None
-        if observed is not None and self._counts_rows(group):
+        if observed and self._counts_rows(group):
             state = self._counters(update.param, group)
             batch = begin_batch(state, observed, **_counting_options(group))
             update.counts, update.batch = state["counts"], batch
-        if observed is not None or state:
-            self._set_frequencies(update, group, batch)
+        self._set_frequencies(update, group, batch)
 
-    def _check_counts(self, param: Tensor) -> None:
-        """Follow a table to another device; refuse one that has grown without a word."""
-        counts = self.state[param].get("counts")
-        if counts is None:
+    def _check_counts(self, param: Tensor, group: Group) -> None:
+        """Follow a table to another device; refuse counters that do not fit it."""
+        state = self.state[param]
+        if "counts" not in state:
             return
+        counts = state["counts"]
         if counts.shape[0] != param.shape[0]:
             raise RuntimeError(
                 f"a table of {len(param)} rows has counts for {len(counts)}: call "
                 "optimizer.resize(param) after adding rows to a table"
             )
+        if ("mass" in state) != (group.get("halflife") is not None):
+            raise RuntimeError(
+                "halflife was switched on or off after counting began: make a new optimizer and "
+                "hand the counts over with set_counts"
+            )
         if counts.device != param.device:
-            self.state[param]["counts"] = counts.to(param.device)
+            state["counts"] = counts.to(param.device)
 
     def _counters(self, param: Tensor, group: Group) -> State:
         """The state of a table, with counters."""
@@ -289,11 +310,11 @@ class FrequencySGD(Optimizer):
             group.setdefault("max_rate", self.defaults["max_lr"])
 
 
-def _law(group: Group, max_lr: float | None) -> RateLaw:
+def _law(group: Group) -> RateLaw:
     return RateLaw(
         lr=float(group["lr"]),
         power=group["power"],
-        max_lr=math.inf if max_lr is None else max_lr,
+        max_lr=group["max_rate"],
         weight_decay=group["weight_decay"],
         weight_decay_power=group["weight_decay_power"],
     )
@@ -317,14 +338,24 @@ def _rows_of(param: Tensor) -> tuple[Tensor | None, Tensor | None]:
     grad = param.grad
     if grad is None:
         return None, None
+    if grad.shape != param.shape:
+        raise ValueError(
+            f"a parameter of shape {tuple(param.shape)} has a gradient of shape "
+            f"{tuple(grad.shape)}: call zero_grad() after changing its size"
+        )
     if grad.layout == torch.strided:
-        return grad.contiguous() if grad.dim() == 2 else grad, None
+        return (_plain_memory(grad, param) if param.dim() == 2 else grad), None
     if grad.layout != torch.sparse_coo or param.dim() != 2 or grad.sparse_dim() != 1:
         raise ValueError(
             f"a sparse gradient must consist of rows of a 2-D parameter (one sparse dimension, COO "
             f"layout); the parameter of shape {tuple(param.shape)} has one of layout {grad.layout}"
         )
-    return grad._values().contiguous(), grad._indices()[0].contiguous()
+    return _plain_memory(grad._values(), param), grad._indices()[0].contiguous()
+
+
+def _plain_memory(grad: Tensor, param: Tensor) -> Tensor:
+    """A gradient that can be read from its address, as numbers of the parameter's type."""
+    return grad.to(param.dtype).resolve_neg().contiguous()
 
 
 def _check_table(param: Tensor) -> None:

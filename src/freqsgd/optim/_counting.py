@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from freqsgd.rates import check_ids
+from freqsgd.rates import check_ids, check_integers
 
 INT32_MAX = 2**31 - 1
 MAX_EXPONENT = 500.0  # halflives between origin and the latest sample; 2^500 is far from overflow
@@ -41,7 +41,7 @@ class Batch:
     once: bool  # a row counts once, however often it occurs
     n: float  # samples seen, this step's included
     added: float  # what this step added to n
-    floor: float  # the least count of a row: what one sample of this step adds
+    unseen: float  # what a row that was never counted is taken to count: one sample
 
 
 def check_options(
@@ -77,7 +77,7 @@ def begin_batch(
     once = count == "batch"
     per_sample = 1 if once else tokens_per_sample
     ids = observed[0][0] if len(observed) == 1 else torch.cat([ids for ids, _ in observed])
-    units = 1 if once else sum(units for _, units in observed)
+    units = _units(observed, once)
     first = state["units"]
     if halflife is not None:
         _move_origin(state, first // per_sample, (first + units - 1) // per_sample, halflife)
@@ -86,7 +86,8 @@ def begin_batch(
     if halflife is None:
         if state["indices"] > INT32_MAX and state["counts"].dtype == torch.int32:
             state["counts"] = state["counts"].long()
-        return Batch(ids, None, once, state["units"] / per_sample, units / per_sample, 1.0)
+        n = samples_seen(state, per_sample)
+        return Batch(ids, None, once, n, units / per_sample, 1.0)
 
     def weigh(position: Tensor) -> Tensor:
         return torch.exp2((position // per_sample - state["origin"]).double() / halflife)
@@ -101,20 +102,30 @@ def begin_batch(
             chunks.append(start + rank * length // max(chunk.numel(), 1))
             start += length
         positions = torch.cat(chunks)
-    weights = weigh(torch.arange(first, first + units))
-    added = float(weights.sum())
+    added = float(weigh(torch.arange(first, first + units)).sum())
     state["mass"] += added
-    floor = float(weights[0]) if units else present_weight(state, per_sample, halflife)
-    return Batch(ids, weigh(positions), once, state["mass"] / per_sample, added / per_sample, floor)
+    n, one = samples_seen(state, per_sample), present_weight(state, per_sample, halflife)
+    return Batch(ids, weigh(positions), once, n, added / per_sample, one)
+
+
+def check_span(
+    observed: Sequence[Observation], *, count: str, tokens_per_sample: int, halflife: float | None
+) -> None:
+    """Refuse a step over so many halflives that its first samples would weigh nothing."""
+    samples = _units(observed, once=count == "batch") / tokens_per_sample
+    if halflife is not None and samples / halflife > MAX_EXPONENT:
+        raise ValueError(
+            f"halflife={halflife} is too short for a step of {samples:.0f} samples: a step may "
+            f"span at most {MAX_EXPONENT:.0f} halflives"
+        )
+
+
+def _units(observed: Sequence[Observation], once: bool) -> int:
+    return 1 if once else sum(units for _, units in observed)
 
 
 def _move_origin(state: State, first: int, last: int, halflife: float) -> None:
     """Rescale the counts before the weight of sample ``last`` could overflow."""
-    if (last - first) / halflife > MAX_EXPONENT:
-        raise ValueError(
-            f"halflife={halflife} is too short for a step of {last - first + 1} samples: a step "
-            f"may span at most {MAX_EXPONENT:.0f} halflives"
-        )
     if (last - state["origin"]) / halflife > MAX_EXPONENT:
         factor = 2.0 ** ((state["origin"] - first) / halflife)
         state["counts"].mul_(factor)
@@ -123,8 +134,8 @@ def _move_origin(state: State, first: int, last: int, halflife: float) -> None:
 
 
 def samples_seen(state: State, per_sample: int) -> float:
-    """The n of p = c / n, on the scale of ``counts``."""
-    return float(state["mass"] if "mass" in state else state["units"]) / per_sample
+    """The n of p = c / n, on the scale of ``counts``; 1 before the first sample."""
+    return float(state["mass"] if "mass" in state else state["units"]) / per_sample or 1.0
 
 
 def present_weight(state: State, per_sample: int, halflife: float | None) -> float:
@@ -135,37 +146,37 @@ def present_weight(state: State, per_sample: int, halflife: float | None) -> flo
     return float(2.0 ** ((latest - state["origin"]) / halflife))
 
 
-def set_state(
-    state: State, counts: Tensor, samples: int, per_sample: int, halflife: float | None
-) -> None:
-    """Take over counts that were made elsewhere, as if all of them were of the latest sample."""
-    rows = state["counts"].shape
-    if counts.is_floating_point() or counts.is_complex() or counts.dtype == torch.bool:
-        raise TypeError(f"counts must be integers, got {counts.dtype}")
-    if counts.shape != rows:
-        raise ValueError(f"counts must have shape {tuple(rows)}, got {tuple(counts.shape)}")
+def state_from_counts(
+    table: Tensor, counts: Tensor, samples: int, per_sample: int, halflife: float | None
+) -> State:
+    """Counters that take over counts made elsewhere, as if all were of the latest sample."""
+    check_integers("counts", counts)
+    if counts.shape != table.shape[:1]:
+        raise ValueError(f"counts must have shape ({len(table)},), got {tuple(counts.shape)}")
     if counts.numel() and counts.min() < 0:
         raise ValueError(f"counts must be >= 0, got {int(counts.min())}")
     total = int(counts.sum(dtype=torch.int64))
-    if samples < (1 if total else 0):
+    if not isinstance(samples, int) or samples < (1 if total else 0):
         raise ValueError(
-            f"samples must be at least 1 for counts that sum to {total}, got {samples}"
+            f"samples must be an integer, at least 1 for counts that sum to {total}, got {samples}"
         )
-    state["indices"], state["units"] = total, int(samples) * per_sample
-    dtype = torch.int64 if total > INT32_MAX else torch.int32
-    if halflife is not None:
+    units = samples * per_sample
+    if halflife is None:
+        dtype = torch.int64 if total > INT32_MAX else torch.int32
+        fading = {}
+    else:
         dtype = torch.float64
-        state["mass"], state["origin"] = (
-            float(state["units"]),
-            max(state["units"] - 1, 0) // per_sample,
-        )
-    state["counts"] = counts.detach().to(state["counts"].device, dtype, copy=True)
+        fading = {"mass": float(units), "origin": max(units - 1, 0) // per_sample}
+    counts = counts.detach().to(table.device, dtype, copy=True)
+    return {"counts": counts, "indices": total, "units": units, **fading}
 
 
 def check_state(state: State, rows: int) -> None:
     """Refuse saved state that no run can have written, or that belongs to another table."""
     for ids, units in state.get("observed", ()):
         check_ids(ids, rows)
+        if ids.dtype != torch.int64 or ids.dim() != 1:
+            raise ValueError(f"saved observations must be a list of int64 ids, got {ids.dtype}")
         if not isinstance(units, int) or units < 0:
             raise ValueError(f"saved observations stand for {units} units: the file is damaged")
     counts = state.get("counts")

@@ -17,7 +17,7 @@ from freqsgd.rates import check_ids
 
 SMALL = 1 << 15  # numbers in a step below which a second thread costs more than it brings
 
-LAW = ("lr", "power", "max_lr", "weight_decay", "weight_decay_power")  # as in RateLaw and TABLE
+LAW = ("lr", "power", "cap", "weight_decay", "weight_decay_power")  # as in RateLaw and TABLE
 
 NUMPY: dict[torch.dtype, Any] = {
     torch.float32: np.float32,
@@ -103,9 +103,10 @@ def _describe(group: Sequence[Update]) -> Any:
     tables["added"] = [0.0 if b is None else b.added for b in batches]
     for name in LAW:
         tables[name] = [getattr(u.law, name) for u in group]
+    tables["weight_decay"] *= [u.grad is not None for u in group]
     tables["sign"] = [-1.0 if u.maximize else 1.0 for u in group]
     tables["n"] = [u.n for u in group]
-    tables["floor"] = [u.floor for u in group]
+    tables["unseen"] = [u.unseen for u in group]
     return tables
 
 

@@ -20,25 +20,28 @@ class Update:
     """What a step does to one parameter.
 
     ``grad`` holds one row per entry of ``ids``, or has the parameter's own shape where ``ids`` is
-    None. ``source`` holds one number per row, of which ``max(source, floor) / n`` is the row's
-    frequency; where it is None the parameter is an ordinary weight, touched by every sample.
+    None. Of a table, ``source`` holds one number per row: divided by ``n`` it is the frequency of
+    the row, and where it is 0 ``unseen`` stands for it. All other parameters are ordinary weights,
+    which every sample touches.
     """
 
     param: Tensor
     law: RateLaw
     maximize: bool
     grad: Tensor | None
-    ids: Tensor | None = None
+    ids: Tensor | None
+    table: bool = False
     counts: Tensor | None = None
     batch: Batch | None = None
     source: Tensor | None = None
     n: float = 1.0
-    floor: float = 0.0
+    unseen: float = 1.0
 
     def frequencies(self, rows: Tensor | slice) -> Tensor:
         """The p of the rate law."""
         assert self.source is not None
-        return wide(self.source[rows]).clamp(min=self.floor) / self.n
+        source = wide(self.source[rows])
+        return torch.where(source == 0, self.unseen, source) / self.n
 
 
 def wide(x: Tensor) -> Tensor:
@@ -79,7 +82,7 @@ def apply(update: Update) -> None:
         return
 
     grad = _working(-update.grad if update.maximize else update.grad)
-    if update.source is None:
+    if not update.table:
         _ordinary_step(param, grad, law.rate(1.0), law.decay(1.0, 1.0))
         return
     delta = _scale_rows(grad, law.rate(update.frequencies(slice(None) if ids is None else ids)))

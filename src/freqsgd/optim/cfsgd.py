@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from freqsgd.optim._base import FrequencySGD, Group, _law, _rates
-from freqsgd.optim._counting import Batch, present_weight, samples_seen, set_state
+from freqsgd.optim._base import FrequencySGD, Group, _check_table, _law, _rates
+from freqsgd.optim._counting import Batch, present_weight, samples_seen, state_from_counts
 from freqsgd.optim._plain import Update, wide
 
 __all__ = ["CFSGD"]
@@ -112,21 +112,21 @@ class CFSGD(FrequencySGD):
         """The frequency of each row per sample, as counted so far; 0 where unseen."""
         group = self._group_of(param)
         state = self.state.get(param, {})
-        n = samples_seen(state, _per_sample(group)) if "counts" in state else 0.0
-        if n == 0.0:
+        if "counts" not in state:
             return wide(torch.zeros(len(param), device=param.device))
-        return wide(state["counts"]) / n
+        return wide(state["counts"]) / samples_seen(state, _per_sample(group))
 
     def rates(self, param: Tensor) -> Tensor:
         """The rate of each row as of now; a single number for an ordinary weight."""
         group = self._group_of(param)
-        law = _law(group, group["max_rate"])
+        law = _law(group)
         state = self.state.get(param, {})
         if "counts" not in state:
             shape = (len(param),) if group["table"] else ()
             return _rates(law, torch.ones(shape, device=param.device))
-        n = samples_seen(state, _per_sample(group)) or 1.0
-        return _rates(law, wide(state["counts"]).clamp(min=self._one(param, group)) / n)
+        counts, one = wide(state["counts"]), self._one(param, group)
+        n = samples_seen(state, _per_sample(group))
+        return _rates(law, torch.where(counts == 0, one, counts) / n)
 
     @torch.no_grad()
     def set_counts(self, param: Tensor, counts: Tensor, samples: int) -> None:
@@ -138,9 +138,9 @@ class CFSGD(FrequencySGD):
             samples: the number of samples (with ``count="batch"``: of batches) they come from
         """
         group = self._group_of(param)
-        set_state(
-            self._counters(param, group), counts, samples, _per_sample(group), group["halflife"]
-        )
+        _check_table(param)
+        state = state_from_counts(param, counts, samples, _per_sample(group), group["halflife"])
+        self.state[param].update(state)
 
     # ---- what FrequencySGD asks ------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class CFSGD(FrequencySGD):
 
     def _is_table(self, update: Update, group: Group, observed: bool) -> bool:
         param, state = update.param, self.state.get(update.param, {})
-        if observed or update.ids is not None or state.get("units"):
+        if observed or update.ids is not None:
             return True
         if not (
             group["table"] or "counts" in state or any(w.watches(param) for w in self._watches)
@@ -169,9 +169,9 @@ class CFSGD(FrequencySGD):
         update.source = state["counts"]
         if batch is None:
             update.n = samples_seen(state, _per_sample(group))
-            update.floor = self._one(update.param, group)
+            update.unseen = self._one(update.param, group)
         else:
-            update.n, update.floor = batch.n, batch.floor
+            update.n, update.unseen = batch.n, batch.unseen
 
     def _one(self, param: Tensor, group: Group) -> float:
         """What one sample counts now."""

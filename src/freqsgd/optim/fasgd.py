@@ -79,7 +79,17 @@ class FASGD(FrequencySGD):
                 "fused": fused,
             },
         )
+        if isinstance(frequencies, Mapping):
+            self._check_used(frequencies)
         self.defaults["frequencies"] = None  # they live in the state of their tables
+
+    def _check_used(self, frequencies: Mapping[Tensor, Tensor]) -> None:
+        for param in frequencies:
+            if "frequencies" not in self.state.get(param, {}):
+                raise ValueError(
+                    f"frequencies were given for a tensor of shape {tuple(param.shape)} that is "
+                    "not among the parameters"
+                )
 
     def frequencies(self, param: Tensor) -> Tensor:
         """The frequencies of a table's rows, as given."""
@@ -89,7 +99,7 @@ class FASGD(FrequencySGD):
     def rates(self, param: Tensor) -> Tensor:
         """The rate of each row as of now; a single number for an ordinary weight."""
         group = self._group_of(param)
-        law = _law(group, group["max_rate"])
+        law = _law(group)
         if "frequencies" not in self.state.get(param, {}):
             return _rates(law, torch.ones((), device=param.device))
         return _rates(law, self._given(param))
@@ -166,7 +176,8 @@ class FASGD(FrequencySGD):
         return True
 
     def _set_frequencies(self, update: Update, group: Group, batch: Batch | None) -> None:
-        update.source = self._given(update.param).to(update.param.device)
+        given = self._given(update.param).to(update.param.device)
+        update.source = self.state[update.param]["frequencies"] = given
 
 
 def _check_frequencies(
@@ -186,6 +197,6 @@ def _check_frequencies(
         row = int(wrong.nonzero()[0])
         raise ValueError(
             f"frequencies are per sample and must lie in (0, tokens_per_sample={tokens_per_sample}]"
-            f", got {frequencies[row].item():g} for row {row}; freqsgd.token_frequencies turns ids "
-            "into frequencies"
+            f", got {frequencies[row].item():g} for row {row}. Divide counts by the number of "
+            "samples; a token that occurs several times in a sample needs tokens_per_sample"
         )

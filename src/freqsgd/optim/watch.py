@@ -29,8 +29,8 @@ def watch(model: nn.Module, optimizer: FrequencySGD, process_group: Any = None) 
     Args:
         model: the model; a ``DistributedDataParallel`` one brings its process group
         optimizer: a :class:`freqsgd.CFSGD` or :class:`freqsgd.FASGD`
-        process_group: gather the ids of these ranks at every step, so that all of them count the
-            whole batch. Every rank must call ``step()`` equally often
+        process_group: gather what these ranks observe at every step, so that all of them count
+            the whole batch. Every rank must call ``step()`` equally often
 
     Returns:
         A handle with ``remove()``, which is a context manager too.
@@ -85,11 +85,15 @@ class Watch:
         self._optimizer.observe(module.weight, ids)
 
     def gather(self) -> dict[Tensor, list[Observation]]:
-        """What all ranks have observed since the last step; every rank takes part in every step."""
+        """What all ranks have observed since the last step, by ``observe`` too.
+
+        Every rank takes part in every step, with or without observations.
+        """
         if self._process_group is None or dist.get_world_size(self._process_group) == 1:
             return {}
         state = self._optimizer.state
-        params = list({id(m.weight): m.weight for m in self._modules}.values())
+        groups = self._optimizer.param_groups
+        params = [p for group in groups for p in group["params"] if p.dim() == 2]
         observed: list[list[Observation]] = [state[p].get("observed", []) for p in params]
         # One row per table: the number of observations, of their ids and of their units.
         header = torch.tensor(
