@@ -16,7 +16,6 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
@@ -24,7 +23,8 @@ import torch
 from torch import Tensor
 
 from freqsgd import CFSGD
-from freqsgd.kernels.machine import LANES, add_scaled, prefetch
+from freqsgd.kernels import threads
+from freqsgd.kernels.machine import BLOCK, LANES, add_scaled, kernel, pointer, prefetch, take
 from freqsgd.nn import CFEmbedding
 
 TABLES, ROWS, DIM, EXPONENT = 26, 100_000, 16, 1.1
@@ -120,17 +120,31 @@ class Fbgemm:
         pass
 
 
-@numba.njit(nogil=True)
-def _touch(address, ids, rank, workers):  # type: ignore[no-untyped-def]
-    for t in range(rank, len(ids), workers):
-        rows = ids[t]
-        for i in range(len(rows)):
-            table = address + t * ROWS * DIM * 4
-            if i + 32 < len(rows):
-                prefetch(table + rows[i + 32] * DIM * 4)
+TOUCH = np.dtype(
+    [
+        ("next", np.int64),
+        ("weight", np.int64),  # addresses
+        ("rows", np.int64),
+        ("starts", np.int64),  # where each table's rows begin and end among them
+    ]
+)
+
+
+@kernel(TOUCH)
+def touch(jobs):  # type: ignore[no-untyped-def]
+    job = numba.carray(jobs, 1)[0]
+    starts = numba.carray(pointer(job.starts), TABLES + 1, dtype=np.int64)
+    rows = numba.carray(pointer(job.rows), starts[TABLES], dtype=np.int64)
+    table = take(jobs)
+    while table < TABLES:
+        base = job.weight + table * ROWS * DIM * 4
+        for i in range(starts[table], starts[table + 1]):
+            if i + BLOCK < starts[table + 1]:
+                prefetch(base + rows[i + BLOCK] * DIM * 4)
             for j in range(0, DIM, LANES):
-                at = table + (rows[i] * DIM + j) * 4
+                at = base + (rows[i] * DIM + j) * 4
                 add_scaled(at, at, numba.float32(1e-9))
+        table = take(jobs)
 
 
 class Limit:
@@ -138,18 +152,16 @@ class Limit:
 
     def __init__(self) -> None:
         self.weight = torch.zeros(TABLES, ROWS, DIM)
-        self.pool = ThreadPoolExecutor()
 
-    def prepare(self, ids: Tensor) -> numba.typed.List:
-        columns = [np.array(list(dict.fromkeys(column.tolist()))) for column in ids.unbind(1)]
-        return numba.typed.List(columns)
+    def prepare(self, ids: Tensor) -> tuple[np.ndarray, np.ndarray]:
+        columns = [list(dict.fromkeys(column.tolist())) for column in ids.unbind(1)]
+        return np.concatenate(columns), np.cumsum([0, *map(len, columns)])
 
-    def run(self, ids: numba.typed.List) -> None:
-        workers, address = torch.get_num_threads(), self.weight.data_ptr()
-        others = [self.pool.submit(_touch, address, ids, r, workers) for r in range(1, workers)]
-        _touch(address, ids, 0, workers)
-        for other in others:
-            other.result()
+    def run(self, ids: tuple[np.ndarray, np.ndarray]) -> None:
+        job = np.zeros(1, TOUCH)
+        job["weight"] = self.weight.data_ptr()
+        job["rows"], job["starts"] = (part.ctypes.data for part in ids)
+        threads.run(touch, job, torch.get_num_threads())
 
 
 def contenders() -> dict[str, object]:

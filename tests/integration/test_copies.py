@@ -45,8 +45,8 @@ def test_a_copy_trains_like_the_original(setup: Setup, duplicate: Callable[[Any]
 
 
 @ways
-def test_a_copy_of_a_watched_model_can_be_trained_on(duplicate: Callable[[Any], Any]) -> None:
-    """At least it must not count into the optimizer of the original."""
+def test_a_copy_of_a_watched_model_is_watched_anew(duplicate: Callable[[Any], Any]) -> None:
+    """It does not count into the optimizer of the original, and says that nobody counts."""
     model = nn.Sequential(nn.Embedding(6, 3), nn.Linear(3, 1))
     opt = CFSGD(model.parameters(), lr=0.1)
     freqsgd.watch(model, opt)
@@ -56,9 +56,14 @@ def test_a_copy_of_a_watched_model_can_be_trained_on(duplicate: Callable[[Any], 
     before = copied[0].weight.detach().clone()
     copied_opt.zero_grad()
     copied(torch.tensor([1, 4])).sum().backward()
+    with pytest.raises(RuntimeError, match=r"freqsgd.watch\(model, optimizer\)"):
+        copied_opt.step()
+    freqsgd.watch(copied, copied_opt)
+    copied_opt.zero_grad()
+    copied(torch.tensor([1, 4])).sum().backward()
     copied_opt.step()
-    opt.step()
     assert not torch.equal(copied[0].weight, before)
+    assert copied_opt.counts(copied[0].weight).tolist() == [0, 3, 1, 0, 1, 0]
     assert opt.counts(model[0].weight).tolist() == [0, 2, 1, 0, 0, 0]
 
 

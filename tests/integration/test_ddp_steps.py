@@ -105,6 +105,47 @@ def test_a_process_group_takes_the_place_of_ddp(ranks: Ranks) -> None:
         torch.testing.assert_close(weight, table.weight.detach(), rtol=0, atol=1e-6)
 
 
+class LanguageModel(nn.Module):
+    """Words in, logits of the next word out; the targets are the tokens of the output table."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(ROWS, DIM)
+        self.out = nn.Linear(DIM, ROWS, bias=False)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.out(self.words(ids))
+
+
+def train_language_model(rank: int | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Both ranks with half of each batch, or (rank None) one process with all of it."""
+    torch.manual_seed(3)
+    model = LanguageModel()
+    opt = CFSGD(model.parameters(), lr=0.2)
+    wrapped = model if rank is None else DistributedDataParallel(model)
+    freqsgd.watch(wrapped, opt)
+    generator = torch.Generator().manual_seed(4)
+    for _ in range(4):
+        ids, targets = (torch.rand(2, 8, generator=generator) ** 2 * ROWS).long()
+        if rank is not None:
+            ids, targets = ids[4 * rank :][:4], targets[4 * rank :][:4]
+        nn.functional.cross_entropy(wrapped(ids), targets).backward()
+        opt.observe(model.out.weight, targets)
+        opt.step()
+        opt.zero_grad()
+    weights = torch.cat([p.detach() for p in model.parameters()])
+    return opt.counts(model.words.weight), opt.counts(model.out.weight), weights
+
+
+def test_what_each_rank_observes_by_hand_is_gathered_too(ranks: Ranks) -> None:
+    words, out, weights = train_language_model(None)
+    for counts, out_counts, rank_weights in ranks.run(train_language_model):
+        assert torch.equal(counts, words)
+        assert torch.equal(out_counts, out)
+        torch.testing.assert_close(rank_weights, weights, rtol=0, atol=1e-6)
+    assert out.sum() == 32
+
+
 def train_past_a_refused_step(rank: int) -> tuple[Tensor, Tensor]:
     table, opt = make_table(sparse=False)
     ddp = DistributedDataParallel(table)

@@ -191,7 +191,7 @@ def test_a_sparse_gradient_with_impossible_ids_is_refused_by_the_kernel(row):
     weights.grad = torch.sparse_coo_tensor(
         indices, torch.ones(2, 2), (4, 2), check_invariants=False
     )
-    with pytest.raises(IndexError, match=f"id {row} is out of range for 4 rows"):
+    with pytest.raises(IndexError, match=rf"id {row} is out of range for 4 rows"):
         opt.step()
     assert torch.equal(weights, before)
 
@@ -216,7 +216,7 @@ def test_fused_true_is_about_tables_alone():
     opt.step()
     assert bias.tolist() == [-0.5] * 3
     opt.observe(weights, torch.tensor([1]))
-    with pytest.raises(ValueError, match="weights are torch.bfloat16"):
+    with pytest.raises(ValueError, match=r"weights are torch\.bfloat16"):
         opt.step()
 
 
