@@ -146,12 +146,14 @@ def check_ids(ids: Tensor, rows: int) -> None:
     """Refuse ids that are not integers in ``[0, rows)``."""
     check_integers("ids", ids)
     if ids.numel():
-        low, high = (int(x) for x in ids.aminmax())
+        low, high = (int(x) for x in ids.long().aminmax())
         if low < 0 or high >= rows:
             raise IndexError(f"id {low if low < 0 else high} is out of range for {rows} rows")
 
 
 def check_integers(name: str, x: Tensor) -> None:
     """Refuse a tensor of anything but integers."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} must be a tensor of integers, got {type(x).__name__}")
     if x.is_floating_point() or x.is_complex() or x.dtype == torch.bool:
         raise TypeError(f"{name} must be integers, got {x.dtype}")

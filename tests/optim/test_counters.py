@@ -161,6 +161,18 @@ def test_a_saved_state_moves_to_the_device_of_its_table():
     assert counts.dtype == torch.int64
 
 
+def test_the_state_of_another_optimizer_is_refused():
+    emb = nn.Embedding(3, 2)
+    adam = torch.optim.Adam(emb.parameters())
+    fasgd = FASGD(emb.parameters(), 0.1, frequencies=torch.full((3,), 0.5))
+    emb(torch.tensor([1])).sum().backward()
+    adam.step()
+    opt = CFSGD(emb.parameters(), 0.1)
+    for other, key in ((adam, "exp_avg"), (fasgd, "frequencies")):
+        with pytest.raises(ValueError, match=f"not the state of a CFSGD: it holds .*{key}"):
+            opt.load_state_dict(other.state_dict())
+
+
 def test_unknown_parameters_have_no_counts():
     opt = CFSGD([nn.Parameter(torch.zeros(2, 2))], 0.1)
     with pytest.raises(ValueError, match="not in this optimizer"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -143,14 +144,34 @@ def test_observe_refuses_ids_that_are_not_rows(ids, error, message):
     assert opt.counts(weights).sum() == 0
 
 
+def test_what_is_not_a_tensor_or_not_our_optimizer_is_refused_in_words():
+    weights = table()
+    opt = CFSGD([weights], 0.1)
+    with pytest.raises(TypeError, match="ids must be a tensor of integers, got list"):
+        opt.observe(weights, [1, 2])
+    with pytest.raises(TypeError, match="watch needs a CFSGD or FASGD, got SGD"):
+        freqsgd.watch(nn.Embedding(2, 2), torch.optim.SGD([weights], 0.1))
+
+
+def test_integers_of_every_kind_are_taken():
+    weights = table()
+    opt = CFSGD([weights], np.float32(0.5), tokens_per_sample=np.int64(2))
+    for dtype in (torch.uint8, torch.int16, torch.int32, torch.uint16):
+        opt.observe(weights, torch.tensor([1, 3], dtype=dtype), samples=np.int64(2))
+    opt.step()
+    assert opt.counts(weights).tolist() == [0, 4, 0, 4]
+    assert opt.frequencies(weights).tolist() == [0, 0.5, 0, 0.5]
+    assert type(opt.state[weights]["units"]) is int
+
+
 def test_observe_refuses_strangers_and_vectors():
     opt = CFSGD([table(), nn.Parameter(torch.zeros(3))], 0.1)
     with pytest.raises(ValueError, match="not in this optimizer"):
         opt.observe(table(), torch.tensor([0]))
     with pytest.raises(ValueError, match="must be 2-D"):
         opt.observe(opt.param_groups[0]["params"][1], torch.tensor([0]))
-    with pytest.raises(ValueError, match="samples must be an integer >= 0"):
-        opt.observe(opt.param_groups[0]["params"][0], torch.tensor([0]), samples=-1)
+    with pytest.raises(ValueError, match="samples must be an integer >= 1, got 0"):
+        opt.observe(opt.param_groups[0]["params"][0], torch.tensor([0]), samples=0)
 
 
 @pytest.mark.parametrize("fused", [False, True])

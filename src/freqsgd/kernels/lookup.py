@@ -11,14 +11,12 @@ import numpy as np
 from freqsgd.kernels.machine import (
     BLOCK,
     LANES,
-    SOURCES,
     add_scaled,
     compiled,
     copy,
     kernel,
     pointer,
     prefetch_row,
-    stamp,
     take,
 )
 from freqsgd.kernels.threads import run
@@ -74,11 +72,8 @@ def gather(
 
 @cache
 def _lookup_kernel(weight_type: Any) -> Any:
-    version = SOURCES
-
-    @kernel(_LOOKUP)
+    @kernel(_LOOKUP, weight_type)
     def lookup(jobs):
-        stamp(version)
         job = numba.carray(jobs, 1)[0]
         weights = np.empty(0, weight_type)
         first = take(jobs) * CHUNK

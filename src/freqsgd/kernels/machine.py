@@ -18,8 +18,7 @@ from freqsgd import rates
 CACHE_LINE = 64
 BLOCK = 32  # rows that are fetched ahead of their use
 
-# What kernels are made of. Numba caches a kernel until the file it stands in changes; kernels that
-# call stamp(SOURCES) are compiled anew when any of these files changes.
+# Of all that kernels are made of: a kernel kept on disk must not outlive a change to it.
 SOURCES = zlib.crc32(
     b"".join(
         path.read_bytes()
@@ -30,26 +29,25 @@ SOURCES = zlib.crc32(
 compiled = numba.njit(error_model="numpy", fastmath={"contract"})
 
 
-def kernel(job: np.dtype[Any]) -> Any:
+def kernel(job: np.dtype[Any], *kinds: Any) -> Any:
     """Compile a function of one job record for :func:`freqsgd.kernels.threads.run`.
 
-    The result is kept on disk, beside the package or in the user's cache folder.
+    The result is kept on disk, beside the package or in the user's cache folder. ``kinds`` are the
+    types that the function was made for: they and the sources are part of its name there, so that
+    processes which compile different kernels at the same time do not share a file.
     """
     signature = types.void(types.CPointer(numba.from_dtype(job)))
     options = {"nopython": True, "error_model": "numpy"}
 
     def compile_kernel(function: Any) -> Any:
+        words = [function.__name__, *(kind.__name__ for kind in kinds), f"{SOURCES:08x}"]
+        function.__qualname__ = "_".join(words)
         try:
             return numba.cfunc(signature, cache=True, **options)(function)
-        except (RuntimeError, OSError):  # no folder can be written, or the disk is full
+        except Exception:  # no folder can be written, the disk is full, or a file is damaged
             return numba.cfunc(signature, **options)(function)
 
     return compile_kernel
-
-
-@compiled
-def stamp(version):
-    """Make the caller's cached code depend on ``version``, a variable of its closure."""
 
 
 @intrinsic

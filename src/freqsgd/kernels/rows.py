@@ -20,14 +20,12 @@ import numpy as np
 from freqsgd.kernels.machine import (
     BLOCK,
     LANES,
-    SOURCES,
     add_scaled,
     compiled,
     kernel,
     pointer,
     prefetch,
     prefetch_row,
-    stamp,
     take,
 )
 from freqsgd.kernels.threads import run
@@ -117,11 +115,8 @@ def _run_step(function: Any, tables: Any, parts: int, workers: int, bad: Any = N
 
 @cache
 def _check_kernel(weight_type: Any) -> Any:
-    version = SOURCES
-
-    @kernel(_STEP)
+    @kernel(_STEP, weight_type)
     def check(jobs):
-        stamp(version)
         job = numba.carray(jobs, 1)[0]
         tables = numba.carray(pointer(job.tables), job.tables_len, dtype=TABLE)
         bad = numba.carray(pointer(job.bad), job.tables_len, dtype=np.int64)
@@ -138,11 +133,8 @@ def _check_kernel(weight_type: Any) -> Any:
 
 @cache
 def _update_kernel(weight_type: Any, count_type: Any, source_type: Any) -> Any:
-    version = SOURCES
-
-    @kernel(_STEP)
+    @kernel(_STEP, weight_type, count_type, source_type)
     def update(jobs):
-        stamp(version)
         job = numba.carray(jobs, 1)[0]
         tables = numba.carray(pointer(job.tables), job.tables_len, dtype=TABLE)
         weights = np.empty(0, weight_type)

@@ -89,8 +89,8 @@ class CFEmbedding(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.fields = not isinstance(num_embeddings, int)
-        sizes = [num_embeddings] if isinstance(num_embeddings, int) else list(num_embeddings)
+        self.fields = np.ndim(num_embeddings) > 0
+        sizes = [int(size) for size in np.atleast_1d(num_embeddings)]
         if not sizes or min(sizes) < 1 or embedding_dim < 1:
             raise ValueError(
                 f"num_embeddings and embedding_dim must be >= 1, got {num_embeddings} and "

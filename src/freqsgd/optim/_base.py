@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Iterator
 from typing import Any, overload
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import Parameter
@@ -13,6 +14,7 @@ from torch.optim import Optimizer
 
 from freqsgd.optim import _plain
 from freqsgd.optim._counting import (
+    COUNTER_KEYS,
     Batch,
     Observation,
     State,
@@ -36,6 +38,8 @@ class FrequencySGD(Optimizer):
 
     The subclasses say where frequencies come from.
     """
+
+    _state_keys: frozenset[str] = COUNTER_KEYS  # what a parameter's state may hold
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self._watches: list[Any] = []
@@ -73,6 +77,7 @@ class FrequencySGD(Optimizer):
         super().add_param_group(param_group)
         group = self.param_groups[-1]
         del group["max_lr"]
+        group["tokens_per_sample"] = int(group["tokens_per_sample"])
         group["max_rate"] = options["max_rate"]
         try:
             self._check_params(group)
@@ -147,9 +152,10 @@ class FrequencySGD(Optimizer):
         check_ids(ids, len(param))
         units = ids.numel()
         if samples is not None:
-            if not isinstance(samples, int) or samples < 0:
-                raise ValueError(f"samples must be an integer >= 0, got {samples!r}")
-            units = samples * group["tokens_per_sample"]
+            least = min(ids.numel(), 1)
+            if not isinstance(samples, int | np.integer) or samples < least:
+                raise ValueError(f"samples must be an integer >= {least}, got {samples!r}")
+            units = int(samples) * group["tokens_per_sample"]
         flat = ids.detach().reshape(-1).to(param.device, torch.int64, copy=True)
         self.state[param].setdefault("observed", []).append((flat, units))
 
@@ -292,6 +298,10 @@ class FrequencySGD(Optimizer):
 
     def _check_saved(self, param: Tensor, state: State) -> None:
         """Refuse saved state that does not fit the parameter, or that no run can have written."""
+        if strange := state.keys() - self._state_keys:
+            raise ValueError(
+                f"this is not the state of a {type(self).__name__}: it holds {sorted(strange)}"
+            )
         check_state(state, param.shape[0] if param.dim() else 1)
 
     def _states_by_param(self, state_dict: dict[str, Any]) -> Iterator[tuple[Tensor, State]]:

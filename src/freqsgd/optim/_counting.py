@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,6 +28,8 @@ from freqsgd.rates import check_ids, check_integers
 
 INT32_MAX = 2**31 - 1
 MAX_EXPONENT = 500.0  # halflives between origin and the latest sample; 2^500 is far from overflow
+
+COUNTER_KEYS = frozenset({"counts", "indices", "units", "mass", "origin", "observed"})
 
 State = dict[str, Any]
 Observation = tuple[Tensor, int]  # ids, and the units (see above) they stand for
@@ -50,7 +53,7 @@ def check_options(
     """Refuse options of counting that make no sense."""
     if count not in ("occurrence", "batch"):
         raise ValueError(f"count must be 'occurrence' or 'batch', got {count!r}")
-    if not isinstance(tokens_per_sample, int) or tokens_per_sample < 1:
+    if not isinstance(tokens_per_sample, int | np.integer) or tokens_per_sample < 1:
         raise ValueError(f"tokens_per_sample must be an integer >= 1, got {tokens_per_sample!r}")
     if halflife is not None and not 0 < halflife < math.inf:
         raise ValueError(f"halflife must be a finite number > 0 (or None), got {halflife}")
@@ -156,11 +159,11 @@ def state_from_counts(
     if counts.numel() and counts.min() < 0:
         raise ValueError(f"counts must be >= 0, got {int(counts.min())}")
     total = int(counts.sum(dtype=torch.int64))
-    if not isinstance(samples, int) or samples < (1 if total else 0):
+    if not isinstance(samples, int | np.integer) or samples < (1 if total else 0):
         raise ValueError(
             f"samples must be an integer, at least 1 for counts that sum to {total}, got {samples}"
         )
-    units = samples * per_sample
+    units = int(samples) * per_sample
     if halflife is None:
         dtype = torch.int64 if total > INT32_MAX else torch.int32
         fading = {}

@@ -36,7 +36,7 @@ class CFSGD(FrequencySGD):
     Args:
         params: parameters or parameter groups; every option may differ per group
         lr: rate of a token that every sample holds. With a loss that is the mean over the batch
-            start from 0.1 to 1
+            start from 1
         power: exponent of the frequency, in [0, 1]; 0 is SGD
         max_lr: cap on every rate
         count: ``"occurrence"``, or ``"batch"``: a row counts once per step that holds it and n

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from freqsgd.optim._base import FrequencySGD, Group, _check_table, _law, _rates
-from freqsgd.optim._counting import Batch, State
+from freqsgd.optim._counting import COUNTER_KEYS, Batch, State
 from freqsgd.optim._plain import Update
 
 __all__ = ["FASGD"]
@@ -50,6 +50,8 @@ class FASGD(FrequencySGD):
         Li et al., Frequency-aware SGD for Efficient Embedding Learning with Provable Benefits,
         ICLR 2022.
     """
+
+    _state_keys = COUNTER_KEYS | {"frequencies"}
 
     def __init__(
         self,

@@ -45,6 +45,8 @@ def watch(model: nn.Module, optimizer: FrequencySGD, process_group: Any = None) 
         tensor([0, 0, 0, 2, 0, 0, 0, 1, 0, 0])
         >>> handle.remove()
     """
+    if not isinstance(optimizer, FrequencySGD):
+        raise TypeError(f"watch needs a CFSGD or FASGD, got {type(optimizer).__name__}")
     if process_group is None and isinstance(model, DistributedDataParallel):
         process_group = model.process_group
     return Watch(model, optimizer, process_group)

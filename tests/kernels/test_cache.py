@@ -1,0 +1,45 @@
+"""Compiled kernels on disk."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+STEP = """
+import sys, torch, freqsgd
+dtype = getattr(torch, sys.argv[1])
+results = []
+for fused in (False, True):
+    torch.manual_seed(0)
+    table = torch.nn.Parameter(torch.randn(50, 9, dtype=dtype))
+    opt = freqsgd.CFSGD([table], 0.1, fused=fused)
+    ids, values = torch.randint(0, 50, (1, 200)), torch.randn(200, 9, dtype=dtype)
+    table.grad = torch.sparse_coo_tensor(ids, values, table.shape, check_invariants=True)
+    opt.step()
+    results.append(table.detach())
+torch.testing.assert_close(*results, rtol=1e-5, atol=1e-5)
+"""
+
+
+def start(dtype: str, cache: Path) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    return subprocess.Popen([sys.executable, "-c", STEP, dtype], env=environment)
+
+
+def test_kernels_of_different_types_never_share_a_file(tmp_path):
+    """Processes that compile at the same time would overwrite each other's entries in one."""
+    for process in [start("float32", tmp_path), start("float64", tmp_path)]:
+        assert process.wait(120) == 0
+    names = [path.name.split("-")[0] for path in tmp_path.rglob("*.nbi")]
+    assert len(names) == len(set(names))
+    for kind in ("float32", "float64"):
+        assert any(f"update_{kind}_int32_int32" in name for name in names)
+
+
+def test_damaged_cache_files_are_compiled_around(tmp_path):
+    assert start("float32", tmp_path).wait(120) == 0
+    for path in [*tmp_path.rglob("*.nbi"), *tmp_path.rglob("*.nbc")]:
+        path.write_bytes(path.read_bytes()[:40])
+    assert start("float32", tmp_path).wait(120) == 0
