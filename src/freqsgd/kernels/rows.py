@@ -5,8 +5,7 @@ may be split further into shards, each of which owns the rows whose number is ``
 ``shards``. Whoever owns a row applies its occurrences in the order of the batch, so the result has
 the same bits however the work is divided.
 
-Rows are scattered over memory: each is prefetched a block ahead of its use, which makes the update
-more than twice as fast as the plain loop once tables outgrow the cache.
+Rows are scattered over memory, so each is prefetched a block ahead of its use.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ Each thread that runs it takes work units from the job, one after another, until
 kernel may be run by any number of threads.
 
 The threads are torch's own OpenMP team where torch has one. A second pool would have to share the
-cores with torch's threads, which go on spinning for milliseconds after each of torch's operations:
-measured, a step of 26 tables then took 1.6 times as long. OpenMP must not be entered in a child
-process forked after its first use, so there a kernel runs on one thread.
+cores with torch's threads, which go on spinning for milliseconds after each of torch's operations.
+OpenMP must not be entered in a child process forked after its first use, so there a kernel runs on
+one thread.
 """
 
 from __future__ import annotations
