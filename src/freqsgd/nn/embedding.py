@@ -17,8 +17,8 @@ from torch.optim import Optimizer
 
 from freqsgd.kernels import lookup, rows
 from freqsgd.optim import _fused
-from freqsgd.optim._base import why_not_fused
 from freqsgd.optim._counting import State, begin_batch, check_options, check_state, new_state
+from freqsgd.optim._parameters import why_not_fused
 from freqsgd.optim._plain import non_finite
 from freqsgd.rates import RateLaw, check_integers
 

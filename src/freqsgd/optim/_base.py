@@ -9,7 +9,6 @@ from typing import Any, overload
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import Parameter
 from torch.optim import Optimizer
 
 from freqsgd.optim import _plain
@@ -24,6 +23,7 @@ from freqsgd.optim._counting import (
     check_state,
     new_state,
 )
+from freqsgd.optim._parameters import check_fused, check_table, rows_of, why_not_fused
 from freqsgd.optim._plain import Update
 from freqsgd.rates import RateLaw, check_ids
 
@@ -72,7 +72,7 @@ class FrequencySGD(Optimizer):
         # OneCycleLR writes its peak into group["max_lr"], so the cap lives under another name.
         options = {**self.defaults, **param_group}
         options.setdefault("max_rate", options["max_lr"])
-        _law(options)
+        law_of(options)
         check_options(**_counting_options(options))
         super().add_param_group(param_group)
         group = self.param_groups[-1]
@@ -90,9 +90,9 @@ class FrequencySGD(Optimizer):
             if param.is_complex():
                 raise TypeError(f"weights must be real, got {param.dtype}")
             if group["table"]:
-                _check_table(param)
+                check_table(param)
                 if group["fused"]:
-                    _check_fused(param)
+                    check_fused(param)
 
     def _group_of(self, param: Tensor) -> Group:
         for group in self.param_groups:
@@ -116,7 +116,7 @@ class FrequencySGD(Optimizer):
         """
         group = self._group_of(param)
         new = param if new is None else new
-        _check_table(new)
+        check_table(new)
         state = self.state.pop(param, {})
         if "counts" in state:
             grown = len(new) - len(state["counts"])
@@ -148,7 +148,7 @@ class FrequencySGD(Optimizer):
                 ``tokens_per_sample``). With ``count="batch"`` steps are counted instead
         """
         group = self._group_of(param)
-        _check_table(param)
+        check_table(param)
         check_ids(ids, len(param))
         units = ids.numel()
         if samples is not None:
@@ -212,19 +212,19 @@ class FrequencySGD(Optimizer):
     ) -> Iterator[tuple[Update, Group, bool]]:
         """What the step will do, and whether a kernel does it; nothing is counted yet."""
         for group in self.param_groups:
-            law = _law(group)
+            law = law_of(group)
             check_options(**_counting_options(group))
             for param in group["params"]:
                 if param.grad is None and param not in observed:
                     continue
-                update = Update(param, law, group["maximize"], *_rows_of(param))
+                update = Update(param, law, group["maximize"], *rows_of(param))
                 update.table = self._is_table(update, group, param in observed)
                 if not update.table:
                     yield update, group, False
                     continue
                 self._check_counts(param, group)
                 if group["fused"]:
-                    _check_fused(param)
+                    check_fused(param)
                 yield update, group, group["fused"] is not False and not why_not_fused(param)
 
     def _observed(
@@ -320,7 +320,8 @@ class FrequencySGD(Optimizer):
             group.setdefault("max_rate", self.defaults["max_lr"])
 
 
-def _law(group: Group) -> RateLaw:
+def law_of(group: Group) -> RateLaw:
+    """The rate law that a group's options amount to."""
     return RateLaw(
         lr=float(group["lr"]),
         power=group["power"],
@@ -330,7 +331,8 @@ def _law(group: Group) -> RateLaw:
     )
 
 
-def _rates(law: RateLaw, frequencies: Tensor) -> Tensor:
+def rates_at(law: RateLaw, frequencies: Tensor) -> Tensor:
+    """The rates of tokens of these frequencies, in the widest floats of their device."""
     rates: Tensor = law.rate(_plain.wide(frequencies))
     return rates
 
@@ -341,54 +343,6 @@ def _counting_options(group: Group) -> dict[str, Any]:
         "tokens_per_sample": group["tokens_per_sample"],
         "halflife": group.get("halflife"),
     }
-
-
-def _rows_of(param: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """The gradient's rows and their ids; no ids where it is dense."""
-    grad = param.grad
-    if grad is None:
-        return None, None
-    if grad.shape != param.shape:
-        raise ValueError(
-            f"a parameter of shape {tuple(param.shape)} has a gradient of shape "
-            f"{tuple(grad.shape)}: call zero_grad() after changing its size"
-        )
-    if grad.layout == torch.strided:
-        return (_plain_memory(grad, param) if param.dim() == 2 else grad), None
-    if grad.layout != torch.sparse_coo or param.dim() != 2 or grad.sparse_dim() != 1:
-        raise ValueError(
-            f"a sparse gradient must consist of rows of a 2-D parameter (one sparse dimension, COO "
-            f"layout); the parameter of shape {tuple(param.shape)} has one of layout {grad.layout}"
-        )
-    return _plain_memory(grad._values(), param), grad._indices()[0].contiguous()
-
-
-def _plain_memory(grad: Tensor, param: Tensor) -> Tensor:
-    """A gradient that can be read from its address, as numbers of the parameter's type."""
-    return grad.to(param.dtype).resolve_neg().contiguous()
-
-
-def _check_table(param: Tensor) -> None:
-    if param.dim() != 2:
-        raise ValueError(f"a table must be 2-D, got a parameter of shape {tuple(param.shape)}")
-
-
-def why_not_fused(param: Tensor) -> str | None:
-    """Why the CPU kernel cannot update a parameter; None if it can."""
-    if type(param) not in (Tensor, Parameter):
-        return f"the weights are a {type(param).__name__}"
-    if param.device.type != "cpu":
-        return f"the weights are on {param.device}"
-    if param.dtype not in (torch.float32, torch.float64):
-        return f"the weights are {param.dtype}, not float32 or float64"
-    if not param.is_contiguous():
-        return "the weights are not contiguous"
-    return None
-
-
-def _check_fused(param: Tensor) -> None:
-    if reason := why_not_fused(param):
-        raise ValueError(f"fused=True cannot be had: {reason}; use fused=None")
 
 
 def _copy_to(value: Any, device: torch.device) -> Any:

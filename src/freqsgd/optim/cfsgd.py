@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from freqsgd.optim._base import FrequencySGD, Group, _check_table, _law, _rates
+from freqsgd.optim._base import FrequencySGD, Group, law_of, rates_at
 from freqsgd.optim._counting import Batch, present_weight, samples_seen, state_from_counts
+from freqsgd.optim._parameters import check_table
 from freqsgd.optim._plain import Update, wide
 
 __all__ = ["CFSGD"]
@@ -119,14 +120,14 @@ class CFSGD(FrequencySGD):
     def rates(self, param: Tensor) -> Tensor:
         """The rate of each row as of now; a single number for an ordinary weight."""
         group = self._group_of(param)
-        law = _law(group)
+        law = law_of(group)
         state = self.state.get(param, {})
         if "counts" not in state:
             shape = (len(param),) if group["table"] else ()
-            return _rates(law, torch.ones(shape, device=param.device))
+            return rates_at(law, torch.ones(shape, device=param.device))
         counts, one = wide(state["counts"]), self._one(param, group)
         n = samples_seen(state, _per_sample(group))
-        return _rates(law, torch.where(counts == 0, one, counts) / n)
+        return rates_at(law, torch.where(counts == 0, one, counts) / n)
 
     @torch.no_grad()
     def set_counts(self, param: Tensor, counts: Tensor, samples: int) -> None:
@@ -138,7 +139,7 @@ class CFSGD(FrequencySGD):
             samples: the number of samples (with ``count="batch"``: of batches) they come from
         """
         group = self._group_of(param)
-        _check_table(param)
+        check_table(param)
         state = state_from_counts(param, counts, samples, _per_sample(group), group["halflife"])
         self.state[param].update(state)
 

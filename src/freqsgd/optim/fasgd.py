@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from freqsgd.optim._base import FrequencySGD, Group, _check_table, _law, _rates
+from freqsgd.optim._base import FrequencySGD, Group, law_of, rates_at
 from freqsgd.optim._counting import COUNTER_KEYS, Batch, State
+from freqsgd.optim._parameters import check_table
 from freqsgd.optim._plain import Update
 
 __all__ = ["FASGD"]
@@ -101,10 +102,10 @@ class FASGD(FrequencySGD):
     def rates(self, param: Tensor) -> Tensor:
         """The rate of each row as of now; a single number for an ordinary weight."""
         group = self._group_of(param)
-        law = _law(group)
+        law = law_of(group)
         if "frequencies" not in self.state.get(param, {}):
-            return _rates(law, torch.ones((), device=param.device))
-        return _rates(law, self._given(param))
+            return rates_at(law, torch.ones((), device=param.device))
+        return rates_at(law, self._given(param))
 
     @torch.no_grad()
     def set_frequencies(self, param: Tensor, frequencies: Tensor) -> None:
@@ -185,7 +186,7 @@ class FASGD(FrequencySGD):
 def _check_frequencies(
     param: Tensor, frequencies: Tensor, tokens_per_sample: float = math.inf
 ) -> None:
-    _check_table(param)
+    check_table(param)
     if not isinstance(frequencies, Tensor) or not frequencies.is_floating_point():
         kind = frequencies.dtype if isinstance(frequencies, Tensor) else type(frequencies).__name__
         raise TypeError(f"frequencies must be a tensor of floats, got {kind}")
