@@ -29,7 +29,7 @@ bench: .venv/.bench
 
 .venv/.core: .venv/bin/python pyproject.toml constraints.txt
 	$(PIP) setuptools
-	$(PIP) -e .
+	$(PIP) -e ".[cli]"
 	touch $@
 
 .venv/.dev: .venv/.core

@@ -1,0 +1,72 @@
+"""What training takes: samples of encoded tokens, and which of them are for what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from freqsgd.data.encoder import Encoder
+
+__all__ = ["ABSENT", "RARE", "DataError", "Dataset", "Field", "Splits"]
+
+RARE = 0  # the id, in every field, of tokens that are seldom or never seen
+ABSENT = -1  # fills up the columns of a bag
+
+
+class DataError(ValueError):
+    """Input that cannot be used: says what is wrong, where, and what to do."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One feature of a sample: a token, or a bag of tokens."""
+
+    name: str
+    size: int  # ids lie in [0, size)
+    width: int = 1  # columns that it takes; a bag takes as many as its longest list
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Rows of a dataset to learn from, to choose by and to report on: ascending row numbers."""
+
+    train: NDArray[np.int64]
+    validation: NDArray[np.int64]
+    test: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Encoded samples. Arrays may be memory-mapped and are read-only."""
+
+    name: str
+    fields: tuple[Field, ...]
+    ids: NDArray[np.int32]  # (rows, sum of widths), C order; ids of each field start at 0
+    labels: NDArray[np.uint8]  # (rows,), 0 or 1
+    splits: Splits
+    encoder: Encoder | None = None  # turns raw columns into ids; None: there are no raw columns
+    probabilities: NDArray[np.float32] | None = None  # of generated labels: no model can beat them
+
+    @property
+    def rows(self) -> int:
+        """Number of samples."""
+        return len(self.labels)
+
+    @property
+    def tokens(self) -> int:
+        """Number of ids of all fields."""
+        return sum(field.size for field in self.fields)
+
+    def summary(self) -> dict[str, Any]:
+        """What ``results.json`` says of it."""
+        return {
+            "name": self.name,
+            "rows": self.rows,
+            "fields": len(self.fields),
+            "tokens": self.tokens,
+            "positive_rate": float(self.labels.mean()),
+        }
