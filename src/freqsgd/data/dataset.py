@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from freqsgd.data.encoder import Encoder
 
-__all__ = ["ABSENT", "RARE", "DataError", "Dataset", "Field", "Splits"]
+__all__ = ["ABSENT", "RARE", "DataError", "DataWarning", "Dataset", "Field", "Splits"]
 
 RARE = 0  # the id, in every field, of tokens that are seldom or never seen
 ABSENT = -1  # fills up the columns of a bag
@@ -19,6 +19,10 @@ ABSENT = -1  # fills up the columns of a bag
 
 class DataError(ValueError):
     """Input that cannot be used: says what is wrong, where, and what to do."""
+
+
+class DataWarning(UserWarning):
+    """Input that was used in part: says what was left out and where it is."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Clicks drawn from a known model, with tokens by Zipf's law."""
+"""Clicks drawn from a known model, so that the best possible score is known too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["Clicks", "zipf_clicks"]
+from freqsgd.data.dataset import RARE, DataError, Dataset, Field
+from freqsgd.data.splits import split_at_random
+
+__all__ = ["TAILS", "Clicks", "clicks_dataset", "generate_clicks"]
+
+TAILS = ("polynomial", "exponential")
+FALLOFF = {"polynomial": 1.0, "exponential": 0.002}  # of each tail, unless another one is given
 
 
 @dataclass(frozen=True)
@@ -21,11 +27,12 @@ class Clicks:
     sizes: tuple[int, ...]  # tokens of each field
 
 
-def zipf_clicks(
+def generate_clicks(
     samples: int = 450_000,
     sizes: tuple[int, ...] = (8_000, 4_000),
     *,
-    exponent: float = 1.0,
+    tail: str = "polynomial",
+    falloff: float | None = None,
     dim: int = 8,
     linear_std: float = 0.7,
     interaction_std: float = 1.5,
@@ -33,21 +40,24 @@ def zipf_clicks(
 ) -> Clicks:
     """Draw samples whose click probability is a factorization machine of hidden vectors.
 
-    The n-th most frequent token of a field has a probability proportional to n ** -exponent. Each
+    The n-th most frequent token of a field, n = 1, 2, ..., has a probability proportional to
+    ``n ** -falloff`` (a polynomial tail) or to ``exp(-falloff * n)`` (an exponential one). Each
     token has a hidden weight and a hidden vector; a click has log odds equal to the sum of the
     weights and of the products of all pairs of vectors.
 
     Args:
         samples: how many
         sizes: number of tokens of each field
-        exponent: of Zipf's law; 0 makes all tokens equally frequent
+        tail: "polynomial" or "exponential"
+        falloff: how fast the tail falls, the paper's nu or tau (by default 1 and 0.002); 0 makes
+            all tokens equally frequent
         dim: size of the hidden vectors
         linear_std: standard deviation of the hidden weights
         interaction_std: standard deviation of the product of two hidden vectors
         seed: the same seed gives the same samples
 
     Example:
-        >>> clicks = zipf_clicks(1000, sizes=(50, 20))
+        >>> clicks = generate_clicks(1000, sizes=(50, 20))
         >>> clicks.ids.shape
         torch.Size([1000, 2])
     """
@@ -56,7 +66,7 @@ def zipf_clicks(
     total, squares = torch.zeros(samples, dim), torch.zeros(samples)
     scale = math.sqrt(interaction_std / math.sqrt(dim))
     for size in sizes:
-        frequency = torch.arange(1, size + 1, dtype=torch.float64) ** -exponent
+        frequency = _frequencies(size, tail, falloff)
         ranks = torch.multinomial(frequency, samples, replacement=True, generator=generator)
         ids = torch.randperm(size, generator=generator)[ranks]
         weights = linear_std * torch.randn(size, generator=generator)
@@ -69,3 +79,25 @@ def zipf_clicks(
     probabilities = logits.sigmoid()
     labels = torch.bernoulli(probabilities, generator=generator)
     return Clicks(torch.stack(columns, 1), labels, probabilities, tuple(sizes))
+
+
+def _frequencies(size: int, tail: str, falloff: float | None) -> Tensor:
+    """Frequencies of the tokens of a field, the most frequent first, up to a common factor."""
+    if tail not in TAILS:
+        raise DataError(f"unknown tail {tail!r}: known are {', '.join(TAILS)}")
+    rate = FALLOFF[tail] if falloff is None else falloff
+    rank = torch.arange(1, size + 1, dtype=torch.float64)
+    return rank**-rate if tail == "polynomial" else torch.exp(-rate * rank)
+
+
+def clicks_dataset(clicks: Clicks, split_seed: int = 0) -> Dataset:
+    """Generated samples as a dataset, split at random; the ids make room for the rare one."""
+    ids = (clicks.ids + RARE + 1).to(torch.int32).numpy()
+    return Dataset(
+        "synthetic",
+        tuple(Field(f"field{n}", size + 1) for n, size in enumerate(clicks.sizes, start=1)),
+        ids,
+        clicks.labels.to(torch.uint8).numpy(),
+        split_at_random(len(ids), split_seed),
+        probabilities=clicks.probabilities.numpy(),
+    )

@@ -1,0 +1,154 @@
+"""Turn raw files into arrays of ids and labels on disk, in bounded memory.
+
+Rows are read once. A token gets a code when it is first seen, and the codes are written to the
+disk; when all tokens have been counted, their codes there are replaced by their ids.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from freqsgd.data.columns import Column
+from freqsgd.data.dataset import DataError
+from freqsgd.data.encoder import Encoder
+from freqsgd.data.formats import format_for
+from freqsgd.data.malformed import MalformedRows
+from freqsgd.data.samples import Samples, Target, read_samples
+from freqsgd.data.vocabulary import Vocabulary, token_codes
+
+__all__ = ["IDS", "LABELS", "ORDER", "SUMMARY", "Progress", "Source", "encode"]
+
+Progress = Callable[[str, int, int | None], None]  # stage, done, total
+
+IDS, LABELS, ORDER = "ids.bin", "labels.bin", "order.bin"  # int32, uint8, float64
+SUMMARY = "summary.json"
+_BLOCK_BYTES = 1 << 24
+
+
+@dataclass(frozen=True)
+class Source:
+    """Raw files, and how their columns are to be used."""
+
+    kind: str  # the layout of the files, as for an Encoder
+    files: tuple[Path, ...]
+    columns: tuple[Column, ...]
+    target: Target
+    min_count: int = 1
+    max_bad_rows: int = 0
+    validation: tuple[Path, ...] = ()
+    test: tuple[Path, ...] = ()
+
+
+def encode(source: Source, folder: Path, progress: Progress | None = None) -> None:
+    """Write ids, labels, what the split goes by, the encoder and a summary into the folder.
+
+    The summary has the numbers of rows of the source's files, of its validation files and of its
+    test files, and says what was dropped.
+    """
+    malformed = MalformedRows(source.max_bad_rows)
+    with _Writer(folder) as writer:
+        encoder = _encode_and_rank(source, writer, malformed, progress)
+        rows = [writer.rows]
+        known = encoder.known_tokens() if source.validation or source.test else []
+        for files in (source.validation, source.test):
+            for samples in _read(source, files, malformed, progress):
+                writer.write(encoder.encode(samples.frame, known), samples)
+            rows.append(writer.rows - sum(rows))
+            if files and rows[-1] == 0:
+                raise DataError(f"{files[0]}: there are no rows")
+    encoder.save(folder)
+    summary = {"rows": rows, "dropped": malformed.dropped()}
+    (folder / SUMMARY).write_text(json.dumps(summary), encoding="utf-8")
+
+
+class _Writer:
+    """The files of encoded samples while they grow."""
+
+    def __init__(self, folder: Path) -> None:
+        self.rows = self.positives = 0
+        self._files = [(folder / name).open("w+b") for name in (IDS, LABELS, ORDER)]
+
+    def __enter__(self) -> _Writer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files:
+            file.close()
+
+    def write(self, ids: NDArray[np.int32], samples: Samples) -> None:
+        """Append samples."""
+        for file, array in zip(self._files, (ids, samples.labels, samples.order), strict=True):
+            file.write(np.ascontiguousarray(array).data)
+        self.rows += len(ids)
+        self.positives += int(samples.labels.sum())
+
+    def replace(
+        self, tables: list[NDArray[np.int32]], width: int, progress: Progress | None
+    ) -> None:
+        """Replace the codes in each column by the ids that its table has for them."""
+        file = self._files[0]
+        step = max(1, _BLOCK_BYTES // (4 * width))
+        for start in range(0, self.rows, step):
+            if progress:
+                progress("numbering tokens", start, self.rows)
+            file.seek(4 * width * start)
+            data = bytearray(file.read(4 * width * step))
+            codes = np.frombuffer(data, np.int32).reshape(-1, width)
+            for column, table in enumerate(tables):
+                codes[:, column] = table[codes[:, column]]
+            file.seek(4 * width * start)
+            file.write(data)
+
+
+def _encode_and_rank(
+    source: Source, writer: _Writer, malformed: MalformedRows, progress: Progress | None
+) -> Encoder:
+    """Write the samples of the source's files, and number their tokens."""
+    vocabularies = [Vocabulary() for _ in source.columns]
+    for samples in _read(source, source.files, malformed, progress):
+        codes = token_codes(samples.frame, source.columns, vocabularies)
+        start = 0
+        for vocabulary, column in zip(vocabularies, source.columns, strict=True):
+            vocabulary.count(codes[:, start : start + column.width])
+            start += column.width
+        writer.write(codes, samples)
+    _check_labels(source, writer)
+    frames, tables = [], []
+    for field, (vocabulary, column) in enumerate(zip(vocabularies, source.columns, strict=True)):
+        tokens, table = vocabulary.rank(source.min_count)
+        frames.append(tokens.select(pl.lit(field, pl.Int32).alias("field"), pl.all()))
+        tables += [table] * column.width
+    writer.replace(tables, len(tables), progress)
+    return Encoder(source.kind, source.columns, pl.concat(frames))
+
+
+def _check_labels(source: Source, writer: _Writer) -> None:
+    place = source.files[0] if len(source.files) == 1 else source.files[0].parent
+    if writer.rows == 0:
+        raise DataError(f"{place}: there are no rows")
+    if writer.positives in (0, writer.rows):
+        label = int(writer.positives > 0)
+        raise DataError(
+            f"{place}: all {writer.rows:,} labels ({source.target.label!r}) are {label}, so there "
+            "is nothing to learn; is this the right column?"
+        )
+
+
+def _read(
+    source: Source, files: tuple[Path, ...], malformed: MalformedRows, progress: Progress | None
+) -> Iterator[Samples]:
+    sizes = [path.stat().st_size for path in files]
+    for index, path in enumerate(files):
+        form = format_for(source.kind, path)
+        for samples in read_samples(path, form, source.columns, malformed, source.target):
+            yield samples
+            if progress:
+                done = sum(sizes[:index]) + round(samples.done * sizes[index])
+                progress("encoding", done, sum(sizes))
