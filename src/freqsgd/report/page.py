@@ -1,0 +1,164 @@
+"""Sections and charts as one HTML page that needs nothing else.
+
+Every string that comes from results is escaped where it enters HTML; a content security policy
+keeps the page from loading anything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import TYPE_CHECKING
+
+from freqsgd.report.results import Run
+from freqsgd.report.style import Style, styles
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+__all__ = ["Chart", "Section", "render"]
+
+DASH_ARRAYS = {
+    "solid": "none",
+    "dash": "6 4",
+    "dot": "2 3",
+    "dashdot": "7 3 2 3",
+    "longdash": "10 4",
+    "longdashdot": "10 3 2 3",
+}
+MARKER_PATHS = {  # in a box of 28 x 12, centred
+    "circle": "M14 2a4 4 0 1 0 .01 0z",
+    "square": "M10.4 2.4h7.2v7.2h-7.2z",
+    "triangle-up": "M14 1.5l4.6 8H9.4z",
+    "diamond": "M14 1l5 5-5 5-5-5z",
+    "triangle-down": "M14 10.5l4.6-8H9.4z",
+    "pentagon": "M14 1.6l4.4 3.2-1.7 5.2h-5.4L9.6 4.8z",
+}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure with the words that belong to it."""
+
+    name: str  # unique on the page
+    title: str
+    figure: Figure
+    description: str  # for those who cannot see it
+    note: str = ""
+    data: str = ""  # HTML
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page under a heading."""
+
+    title: str
+    html: str = ""
+    charts: tuple[Chart, ...] = ()
+
+
+def render(
+    title: str, opening: str, sections: Sequence[Section], footer: str, runs: tuple[Run, ...]
+) -> str:
+    """The page. ``opening`` and ``footer`` are HTML, ``title`` is text."""
+    from plotly.offline import get_plotlyjs
+
+    looks = styles(runs)
+    charts = [chart for section in sections for chart in section.charts]
+    body = []
+    for section in sections:
+        if section.charts and section is next(part for part in sections if part.charts):
+            body.append(controls(runs, looks, by_seconds=any(map(has_seconds, charts))))
+        body.append(section_html(section))
+    return Template(asset("page.html")).substitute(
+        title=escape(title),
+        style=asset("page.css") + colours(looks),
+        opening=opening,
+        sections="\n".join(body),
+        footer=footer,
+        figures=script_data({chart.name: json.loads(chart.figure.to_json()) for chart in charts}),
+        plotly=get_plotlyjs() if charts else "",
+        script=asset("page.js"),
+    )
+
+
+def asset(name: str) -> str:
+    """A file of this package."""
+    return files("freqsgd.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def script_data(value: object) -> str:
+    """JSON that cannot end the script element it stands in."""
+    return json.dumps(value, allow_nan=False).replace("<", "\\u003c")
+
+
+def colours(looks: Sequence[Style]) -> str:
+    """The colours of the runs as CSS variables, for light and dark pages."""
+    light = "".join(f"--run-{place}: {style.light};" for place, style in enumerate(looks))
+    dark = "".join(f"--run-{place}: {style.dark};" for place, style in enumerate(looks))
+    return (
+        f":root {{ {light} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root:not(.printing) {{ {dark} }} }}\n"
+    )
+
+
+def has_seconds(chart: Chart) -> bool:
+    """Whether a chart can be drawn over seconds."""
+    meta = chart.figure.layout.meta
+    return bool(meta and meta.get("seconds_axis"))
+
+
+def controls(runs: tuple[Run, ...], looks: Sequence[Style], *, by_seconds: bool) -> str:
+    """The legend, which shows and hides runs in all charts, and the choice of the time axis."""
+    entries = "".join(
+        f'<button type="button" aria-pressed="true" data-run="{place}"'
+        f' style="--mark: var(--run-{place})">{swatch(style)}{escape(run.label)}</button>'
+        for place, (run, style) in enumerate(zip(runs, looks, strict=True))
+    )
+    choice = "".join(
+        f'<label><input type="radio" name="axis" value="{value}"{checked}>'
+        f"<span>{value}</span></label>"
+        for value, checked in (("epochs", " checked"), ("seconds", ""))
+    )
+    axis = f'<fieldset class="choice"><legend class="unseen">Time axis</legend>{choice}</fieldset>'
+    return (
+        '<div class="controls">'
+        f'<div class="legend" role="group" aria-label="Runs shown in the charts">{entries}</div>'
+        f"{axis if by_seconds else ''}</div>"
+    )
+
+
+def swatch(style: Style) -> str:
+    """A short piece of a run's line with its marker."""
+    return (
+        '<svg viewBox="0 0 28 12" width="28" height="12" aria-hidden="true">'
+        f'<path d="M0 6H28" fill="none" stroke="var(--mark)" stroke-width="2" '
+        f'stroke-dasharray="{DASH_ARRAYS[style.dash]}"/>'
+        f'<path d="{MARKER_PATHS[style.marker]}" fill="var(--mark)"/></svg>'
+    )
+
+
+def section_html(section: Section) -> str:
+    """A heading with what is under it."""
+    charts = "".join(map(chart_html, section.charts))
+    grid = f'<div class="charts">{charts}</div>' if charts else ""
+    return f"<section><h2>{escape(section.title)}</h2>{section.html}{grid}</section>"
+
+
+def chart_html(chart: Chart) -> str:
+    """The place of a chart, filled in by the script."""
+    meta = chart.figure.layout.meta or {}
+    height = meta.get("height", 340)
+    note = f"<p>{escape(chart.note)}</p>" if chart.note else ""
+    data = f"<details><summary>Data</summary>{chart.data}</details>" if chart.data else ""
+    return (
+        f'<figure class="card"><figcaption><h3>{escape(chart.title)}</h3></figcaption>'
+        f'<div class="chart" id="chart-{chart.name}" data-figure="{chart.name}" role="img"'
+        f' aria-label="{escape(chart.description)}" style="height: {height}px"></div>'
+        "<noscript><p>Charts need JavaScript; the data are below.</p></noscript>"
+        f"{note}{data}</figure>"
+    )

@@ -1,0 +1,126 @@
+"""Results as HTML tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from freqsgd.report.comparison import Metric, best
+from freqsgd.report.results import Results, Run
+from freqsgd.report.wording import megabytes, score, thousands
+
+__all__ = ["comparison_table", "plain_table"]
+
+ABSENT = "\N{EN DASH}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A number that every run may have."""
+
+    title: str
+    value: Callable[[Run], float | None]
+    show: Callable[[float], str]
+    best: Callable[[Iterable[float]], float] | None = None  # max or min, where one is better
+
+
+def columns(by: Metric) -> list[Column]:
+    """What ``freqsgd compare`` prints."""
+
+    def value(run: Run) -> float | None:
+        found = best(run, by)
+        return None if found is None else found.value
+
+    def epoch(run: Run) -> float | None:
+        found = best(run, by)
+        return None if found is None else found.epoch.epoch
+
+    def seconds(run: Run) -> float | None:
+        found = best(run, by)
+        return None if found is None else found.epoch.seconds
+
+    return [
+        Column(f"Best {by.name}", value, score, max if by.higher_is_better else min),
+        Column("Epoch of best", epoch, thousands),
+        Column("Seconds to best", seconds, lambda number: f"{number:,.1f}"),
+        Column("Test AUC", lambda run: run.test_auc, score, max),
+        Column("Test loss", lambda run: run.test_loss, score, min),
+        Column("Tail AUC", lambda run: run.test_auc_by_frequency.get("tail"), score, max),
+        Column("State, MB", lambda run: run.state_bytes, megabytes, min),
+        Column("Samples/s", lambda run: run.samples_per_second, thousands, max),
+    ]
+
+
+def comparison_table(results: Results, by: Metric) -> str:
+    """One row per run, sortable by each column; columns that no run fills are left out."""
+    used = [
+        column
+        for column in columns(by)
+        if any(column.value(run) is not None for run in results.runs)
+    ]
+    head = [
+        header("Optimizer", "ascending"),
+        *(header(column.title, first(column)) for column in used),
+    ]
+    tops = {column.title: top(column, results.runs) for column in used}
+    body = [
+        f'<tr style="--mark: var(--run-{place})"><th scope="row" data-value="{escape(run.label)}">'
+        f'<span class="dot"></span>{escape(run.label)}</th>'
+        + "".join(cell(column, run, tops[column.title]) for column in used)
+        + "</tr>"
+        for place, run in enumerate(results.runs)
+    ]
+    return (
+        '<div class="scroll" tabindex="0" role="region" aria-label="All runs">'
+        f'<table class="sortable"><thead><tr>{"".join(head)}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table></div>"
+    )
+
+
+def header(title: str, direction: str) -> str:
+    """A header that sorts, in ``direction`` at first."""
+    button = f'<button type="button">{escape(title)}</button>'
+    return f'<th scope="col" data-first="{direction}">{button}</th>'
+
+
+def first(column: Column) -> str:
+    """The direction that puts the best on top."""
+    return "descending" if column.best is max else "ascending"
+
+
+def top(column: Column, runs: Sequence[Run]) -> str | None:
+    """The best entry as it is shown, so that what looks equal is marked alike."""
+    values = [value for run in runs if (value := column.value(run)) is not None]
+    if column.best is None or len(runs) < 2:
+        return None
+    return column.show(column.best(values))
+
+
+def cell(column: Column, run: Run, best_shown: str | None) -> str:
+    """One number, or a dash."""
+    value = column.value(run)
+    if value is None:
+        return f"<td>{ABSENT}</td>"
+    shown = column.show(value)
+    if shown != best_shown:
+        return f'<td data-value="{value!r}">{shown}</td>'
+    spoken = '<span class="unseen"> (best)</span>'
+    return f'<td data-value="{value!r}" class="best">{shown}{spoken}</td>'
+
+
+def plain_table(
+    head: Sequence[str], rows: Iterable[Sequence[str | None]], kind: str = "data"
+) -> str:
+    """A table of text; None is shown as a dash."""
+    titles = "".join(f'<th scope="col">{escape(title)}</th>' for title in head)
+    body = "".join(
+        f'<tr><th scope="row">{escape(row[0] or ABSENT)}</th>'
+        + "".join(f"<td>{ABSENT if entry is None else escape(entry)}</td>" for entry in row[1:])
+        + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="Table of {kind}">'
+        f'<table class="{kind}"><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table></div>'
+    )

@@ -1,0 +1,103 @@
+"""Numbers as words: how the report writes scores, times, sizes and ratios."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+__all__ = [
+    "difference",
+    "duration",
+    "enumerate_words",
+    "megabytes",
+    "ratio",
+    "score",
+    "size",
+    "small_number",
+    "thousands",
+    "times",
+]
+
+SPACE = "\N{NO-BREAK SPACE}"  # between a number and its unit
+SMALL_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def score(value: float) -> str:
+    """An AUC or a loss."""
+    return f"{value:.4f}"
+
+
+def difference(one: float, other: float) -> str:
+    """How far two scores are apart: the difference of what ``score`` shows of them."""
+    apart = abs(round(one, 4) - round(other, 4))
+    return "less than 0.0001" if apart < 0.00005 and one != other else score(apart)
+
+
+def thousands(value: float) -> str:
+    """A count."""
+    return f"{value:,.0f}"
+
+
+def duration(seconds: float) -> str:
+    """A time, to the precision that timings have."""
+    if seconds < 119.5:
+        digits = 2 if seconds < 0.095 else 1 if seconds < 9.95 else 0
+        return f"{seconds:.{digits}f}{SPACE}s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 10:
+        return f"{minutes}{SPACE}min {rest}{SPACE}s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours}{SPACE}h {minutes}{SPACE}min" if hours else f"{minutes}{SPACE}min"
+
+
+def size(count: float) -> str:
+    """A number of bytes."""
+    if count == 0:
+        return "none"
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= factor:
+            return f"{three_digits(count / factor)}{SPACE}{unit}"
+    return f"{count:.0f}{SPACE}bytes"
+
+
+def megabytes(count: float) -> str:
+    """A number of bytes as a number of MB, to three digits."""
+    return "0" if count == 0 else three_digits(count / 1e6)
+
+
+def three_digits(value: float) -> str:
+    """Three significant digits, without an exponent."""
+    places = max(0, 2 - math.floor(math.log10(value)))
+    return f"{value:,.{places}f}"
+
+
+def ratio(value: float) -> str:
+    """How many times one number holds another."""
+    return f"{value:.1f}" if value < 9.95 else f"{value:,.0f}"
+
+
+def times(mine: float, other: float, less: str, more: str, same: str) -> str:
+    """What ``mine`` is of ``other``, in words.
+
+    >>> times(6, 25, "fewer epochs", "more epochs", "as many epochs")
+    '4.2 times fewer epochs'
+    """
+    if mine == other:
+        return same
+    low, high, words = (mine, other, less) if mine < other else (other, mine, more)
+    if low <= 0:
+        return words
+    return f"slightly {words}" if high / low < 1.05 else f"{ratio(high / low)} times {words}"
+
+
+def enumerate_words(words: Iterable[str]) -> str:
+    """Words as a sentence lists them: "SGD, CF-SGD and Adam"."""
+    listed: Sequence[str] = list(words)
+    if len(listed) < 2:
+        return "".join(listed)
+    return f"{', '.join(listed[:-1])} and {listed[-1]}"
+
+
+def small_number(count: int) -> str:
+    """A number of things as prose writes it."""
+    return SMALL_NUMBERS[count] if count < len(SMALL_NUMBERS) else thousands(count)

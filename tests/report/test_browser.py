@@ -1,0 +1,189 @@
+"""The page in a browser: Debian's Chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from freqsgd.report import write_report
+from tests.report.made_up import HOSTILE, make_results, make_run
+
+pytestmark = pytest.mark.ci
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def wait_until(page, expression: str) -> None:
+    """Wait for a change of the page; Playwright's own way needs eval, which the page forbids."""
+    for _ in range(100):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(100)
+    pytest.fail(f"still not so after 10 seconds: {expression}")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    pytest.importorskip("plotly", reason="plotly is not installed")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("chromium is not installed")
+    with playwright.sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def open_page(browser, tmp_path) -> Iterator[Callable[..., Any]]:
+    """Opens a report; at the end no page has complained or asked for anything but itself."""
+    complaints: list[str] = []
+    requests: list[str] = []
+    contexts = []
+
+    def open_report(results: dict[str, Any] | None = None, **options: Any) -> Any:
+        path = tmp_path / f"report-{len(contexts)}.html"
+        write_report(results or make_results(), path)
+        contexts.append(browser.new_context(**options))
+        page = contexts[-1].new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(path.as_uri())
+        wait_until(page, "[...document.querySelectorAll('.chart')].every(c => c._fullLayout)")
+        return page
+
+    yield open_report
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert len(requests) == len(contexts)
+    assert all(url.startswith("file:") for url in requests)
+
+
+def first_column(page) -> list[str]:
+    return page.locator(".sortable tbody th").all_inner_texts()
+
+
+def test_all_charts_are_drawn(open_page):
+    page = open_page()
+    assert page.locator(".chart").count() == 4
+    assert page.locator("#chart-validation .scatterlayer .trace").count() == 4
+    assert page.locator("#chart-training-loss .scatterlayer .trace").count() == 4
+    assert page.locator("#chart-state .barlayer .point path").count() >= 3  # SGD has no state
+    assert page.locator("#chart-frequency .barlayer .point").count() == 12
+
+
+def test_one_choice_puts_both_curves_on_seconds(open_page):
+    page = open_page()
+    ends = "name => document.getElementById(name).data.map(trace => trace.x.at(-1))"
+    names = ["chart-training-loss", "chart-validation"]
+    runs = make_results()["runs"]
+    for name in names:
+        assert page.evaluate(ends, name) == [run["epochs"][-1]["epoch"] for run in runs]
+        assert page.locator(f"#{name} .xtitle").text_content() == "epoch"
+    page.get_by_role("radio", name="epochs").focus()
+    page.keyboard.press("ArrowRight")
+    wait_until(page, "document.getElementById('chart-validation').data[0].x[0] !== 1")
+    for name in names:
+        assert page.evaluate(ends, name) == [run["epochs"][-1]["seconds"] for run in runs]
+        assert page.locator(f"#{name} .xtitle").text_content() == "seconds of training"
+
+
+def test_the_legend_hides_a_run_in_every_chart(open_page):
+    page = open_page()
+    button = page.get_by_role("button", name="Adagrad")
+    shown = "[...document.querySelectorAll('.chart')].map(c => c.data.map(t => t.visible))"
+    button.click()
+    assert button.get_attribute("aria-pressed") == "false"
+    assert page.evaluate(shown) == [[True, True, False, True]] * 4
+    button.click()
+    assert button.get_attribute("aria-pressed") == "true"
+    assert page.evaluate(shown) == [[True] * 4] * 4
+
+
+def test_headers_sort_both_ways_and_say_so(open_page):
+    runs = [make_run(name) for name in ("sgd", "cfsgd", "adagrad", "adam")]
+    for run, auc in zip(runs, (0.81, 0.8, None, 0.82), strict=True):
+        run["test_auc"] = auc
+    page = open_page(make_results(*runs))
+    header = page.locator(".sortable th", has_text="Test AUC")
+    assert first_column(page) == ["SGD", "CF-SGD", "Adagrad", "Adam"]
+    header.locator("button").focus()
+    page.keyboard.press("Enter")
+    assert header.get_attribute("aria-sort") == "descending"
+    assert first_column(page) == ["Adam", "SGD", "CF-SGD", "Adagrad"]  # no value: last
+    page.keyboard.press("Enter")
+    assert header.get_attribute("aria-sort") == "ascending"
+    assert first_column(page) == ["CF-SGD", "SGD", "Adam", "Adagrad"]
+    page.locator(".sortable th button", has_text="Optimizer").click()
+    assert header.get_attribute("aria-sort") is None
+    assert first_column(page) == ["Adagrad", "Adam", "CF-SGD", "SGD"]
+
+
+def test_page_and_charts_follow_the_colour_scheme(open_page):
+    page = open_page(color_scheme="light")
+    look = """() => [getComputedStyle(document.body).backgroundColor,
+        document.getElementById('chart-validation').data[3].line.color,
+        document.getElementById('chart-validation').layout.font.color]"""
+    light = page.evaluate(look)
+    page.emulate_media(color_scheme="dark")
+    line = "document.getElementById('chart-validation').data[3].line.color"
+    wait_until(page, f"{line} !== '{light[1]}'")
+    dark = page.evaluate(look)
+    assert all(one != other for one, other in zip(light, dark, strict=True))
+    assert light[1:2] + dark[1:2] == ["#0072b2", "#56b4e9"]
+
+
+def test_a_dark_page_is_printed_light(open_page):
+    page = open_page(color_scheme="dark")
+    colour = "document.getElementById('chart-validation').data[3].line.color"
+    assert page.evaluate(colour) == "#56b4e9"
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(colour) == "#0072b2"
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(colour) == "#56b4e9"
+
+
+def test_nothing_sticks_out_of_a_wide_or_a_narrow_screen(open_page):
+    page = open_page(viewport={"width": 1280, "height": 800})
+    right_edges = """[...document.querySelectorAll(".main-svg, .card, .controls, h1, footer")]
+        .map(element => element.getBoundingClientRect().right)"""
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        wait_until(page, f"Math.max(...{right_edges}) <= {width}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_hovering_tells_run_value_epoch_and_second(open_page):
+    page = open_page(make_results(make_run("cfsgd")), viewport={"width": 1280, "height": 1600})
+    page.locator("#chart-validation .points path").nth(2).hover(force=True)
+    text = page.locator("#chart-validation .hoverlayer").text_content()
+    assert "CF-SGD" in text
+    assert "epoch 3, 1.08 s" in text
+
+
+def test_names_cannot_run_code(open_page):
+    hostile = make_run("sgd", optimizer=HOSTILE)
+    page = open_page(make_results(hostile, make_run("adam"), dataset={"name": HOSTILE}))
+    page.get_by_role("radio", name="seconds").check(force=True)
+    assert page.evaluate("window.hacked") is None
+    assert HOSTILE in page.locator("h1").inner_text()
+
+
+def test_a_diverged_run_leaves_a_page_that_works(open_page):
+    failed = make_run("sgd", epochs=[], best_epoch=None, stopped="diverged", state_bytes=None)
+    page = open_page(make_results(failed, make_run("cfsgd")))
+    assert page.locator("#chart-validation .scatterlayer .trace").count() >= 1
+    assert "SGD diverged in its first epoch." in page.locator(".summary").inner_text()
