@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("plotly", reason='needs plotly: pip install "freqsgd[cli]"')
 
-from freqsgd.data.dataset import DataError
+from freqsgd.data import DataError
 from freqsgd.report import write_report
 from tests.report.made_up import HOSTILE, make_results, make_run, point
 
@@ -100,6 +100,14 @@ def test_strings_from_outside_stay_text(tmp_path):
     assert len(page.of("script")) == 3
     assert HOSTILE in page.text
     assert not any("onerror" in attributes for _, attributes in page.found)
+
+
+def test_options_within_options_are_listed_once(tmp_path):
+    options = {"rule": {"lr": 77.5, "max_lr": 60.25}, "settings": {"patience": 2, "max_rows": None}}
+    text = elements(make_results(make_run("cfsgd", options=options)), tmp_path).text
+    assert "max_lr60.25patience2" in text
+    assert "77.5" not in text
+    assert "max_rows" not in text
 
 
 def test_columns_that_no_run_fills_are_left_out(tmp_path):

@@ -261,6 +261,12 @@ def test_without_test_split_that_is_said():
     assert statements(make_results(*runs))["Test"] == "In these results there are no test scores."
 
 
+def test_without_validation_split_that_is_said():
+    runs = [run_of(name, None, None) for name in ("sgd", "adam")]
+    found = statements(make_results(*runs, splits={"train": 9, "validation": 0, "test": 1}))
+    assert found["Best validation AUC"].startswith("There is no validation split")
+
+
 def test_rare_tokens_are_ranked_also_where_cfsgd_is_last():
     text = statements(make_results())["Rare tokens"]
     assert text.endswith("Adam 0.7224, SGD 0.7211, Adagrad 0.7203 and CF-SGD 0.7104.")

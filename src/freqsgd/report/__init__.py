@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from freqsgd.data.dataset import DataError
+from freqsgd.data import DataError
+from freqsgd.data.files import write_whole
 from freqsgd.report.results import read_results
 
 __all__ = ["write_report"]
@@ -36,22 +36,10 @@ def write_report(results: Mapping[str, Any], path: Path) -> None:
         footer=sections.footer(read),
         runs=read.runs,
     )
-    replace_file(path, page)
-
-
-def replace_file(path: Path, content: str) -> None:
-    """Put ``content`` at ``path`` in one step."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        write_whole(path, page.encode())
     except OSError as error:
         raise DataError(
             f"{path}: the report cannot be written ({error.strerror}); "
             "choose a folder that exists and has room"
         ) from error
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ from freqsgd.report.comparison import Metric, best
 from freqsgd.report.results import Results, Run, display_name
 from freqsgd.report.wording import enumerate_words, small_number, thousands
 
-__all__ = ["caveats", "compared", "model_words"]
+__all__ = ["caveats", "compared", "count_words"]
 
 
 def compared(results: Results) -> str:
@@ -19,11 +19,15 @@ def compared(results: Results) -> str:
     if len(labels) == 1:
         opening = f"{labels[0]} trained {what}."
     else:
-        distinct = len({run.optimizer for run in results.runs}) == len(labels)
-        who = f"{small_number(len(labels)).capitalize()} {'optimizers' if distinct else 'runs'}"
-        opening = f"{who} trained {what}: {enumerate_words(labels)}."
+        opening = f"{count_words(results).capitalize()} trained {what}: {enumerate_words(labels)}."
     sentences = (opening, data_words(results.dataset), split_words(results.splits))
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+def count_words(results: Results) -> str:
+    """How many optimizers ran; how many runs there were, if one ran more than once."""
+    distinct = len({run.optimizer for run in results.runs}) == len(results.runs)
+    return f"{small_number(len(results.runs))} {'optimizers' if distinct else 'runs'}"
 
 
 def model_words(model: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from freqsgd.data.dataset import DataError
+from freqsgd.data import DataError
 
 __all__ = ["SCHEMA", "Epoch", "Results", "Run", "display_name", "read_results"]
 

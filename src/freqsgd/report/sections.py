@@ -7,6 +7,7 @@ from datetime import datetime
 from html import escape
 
 from freqsgd.report import figures
+from freqsgd.report.background import count_words
 from freqsgd.report.comparison import Metric, metric
 from freqsgd.report.headline import headline
 from freqsgd.report.page import Chart, Section
@@ -41,7 +42,7 @@ FREQUENCY_NOTE = (
 def title(results: Results) -> str:
     """The heading of the page."""
     labels = [run.label for run in results.runs]
-    who = enumerate_words(labels) if len(labels) <= 4 else f"{len(labels)} runs"
+    who = enumerate_words(labels) if len(labels) <= 4 else count_words(results).capitalize()
     return f"{who} on {results.dataset.get('name', 'unnamed data')}"
 
 
@@ -173,16 +174,22 @@ def settings(run: Run) -> Iterator[tuple[str, str]]:
     for key, name in SETTING_NAMES.items():
         if key in run.settings:
             yield name, setting(run.settings[key])
-    options = run.settings.get("options")
-    if isinstance(options, Mapping):
-        yield from (
-            (str(key), setting(value)) for key, value in options.items() if value is not None
-        )
+    yield from options(run.settings.get("options"))
     if run.parameter_bytes:
         yield "Weights", size(run.parameter_bytes)
     yield "Epochs", f"{len(run.epochs)}{f' of {run.epochs_planned}' if run.epochs_planned else ''}"
     if run.stopped:
         yield "Ended by", ENDINGS.get(run.stopped, run.stopped)
+
+
+def options(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """Options by name, also those within others, without what the table has already."""
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            if key not in (*SETTING_NAMES, "optimizer", "epochs"):
+                yield from options(entry, str(key))
+    elif value is not None and name:
+        yield name, setting(value)
 
 
 def setting(value: object) -> str:

@@ -45,6 +45,8 @@ def when(epoch: Epoch) -> str:
 def best_of_all(results: Results, by: Metric) -> str:
     """Who reached the best value, when, and how far from the next."""
     first = leaders(results.runs, by)
+    if not first and results.splits.get("validation") == 0:
+        return "There is no validation split, so there are no validation scores."
     if not first:
         return f"No run got as far as a {by.name}."
     word = "highest" if by.higher_is_better else "lowest"
