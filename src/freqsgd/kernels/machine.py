@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import zlib
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,8 @@ SOURCES = zlib.crc32(
 )
 
 compiled = numba.njit(error_model="numpy", fastmath={"contract"})
+
+inlined = numba.njit(error_model="numpy", fastmath={"contract"}, forceinline=True)
 
 
 def kernel(job: np.dtype[Any], *kinds: Any) -> Any:
@@ -60,20 +64,25 @@ def pointer(typingctx, address):
     return types.voidptr(types.int64), codegen
 
 
-@intrinsic
-def prefetch(typingctx, address):
-    """Ask for the cache line at an address, to be written soon."""
+def _prefetch(write, doc):
+    @intrinsic
+    def prefetch(typingctx, address):
+        def codegen(context, builder, signature, args):
+            i32 = ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, i32, i32, i32])
+            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+            line = builder.inttoptr(args[0], cgutils.voidptr_t)
+            builder.call(function, [line, i32(write), i32(3), i32(1)])
+            return context.get_dummy_value()
 
-    def codegen(context, builder, signature, args):
-        i32 = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, i32, i32, i32])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(
-            function, [builder.inttoptr(args[0], cgutils.voidptr_t), i32(1), i32(3), i32(1)]
-        )
-        return context.get_dummy_value()
+        return types.void(types.int64), codegen
 
-    return types.void(types.int64), codegen
+    prefetch.__doc__ = doc
+    return prefetch
+
+
+prefetch = _prefetch(1, "Ask for the cache line at an address, to be written soon.")
+prefetch_only = _prefetch(0, "Ask for the cache line at an address, to be read soon.")
 
 
 @compiled
@@ -81,6 +90,13 @@ def prefetch_row(address, row_bytes):
     """Ask for all cache lines of a row."""
     for offset in range(0, row_bytes, CACHE_LINE):
         prefetch(address + offset)
+
+
+@compiled
+def prefetch_row_only(address, row_bytes):
+    """The same for a row that is only read."""
+    for offset in range(0, row_bytes, CACHE_LINE):
+        prefetch_only(address + offset)
 
 
 @intrinsic
@@ -93,6 +109,64 @@ def take(typingctx, jobs):
         return builder.atomic_rmw("add", counter, i64(1), "monotonic")
 
     return types.int64(jobs), codegen
+
+
+@intrinsic
+def increment(typingctx, address):
+    """Add 1 to the int64 at an address and return the old value; what was written stays before."""
+
+    def codegen(context, builder, signature, args):
+        i64 = ir.IntType(64)
+        counter = builder.inttoptr(args[0], i64.as_pointer())
+        return builder.atomic_rmw("add", counter, i64(1), "acq_rel")
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def _read(typingctx, address):
+    """The int64 at an address, as last written by any thread."""
+
+    def codegen(context, builder, signature, args):
+        counter = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.load_atomic(counter, "acquire", 8)
+
+    return types.int64(types.int64), codegen
+
+
+def _call(name, result):
+    """A function of no arguments that the process or the processor has."""
+
+    @intrinsic
+    def function(typingctx):
+        def codegen(context, builder, signature, args):
+            nothing = result is types.void
+            kind = ir.FunctionType(ir.VoidType() if nothing else context.get_value_type(result), [])
+            called = cgutils.get_or_insert_function(builder.module, kind, name)
+            value = builder.call(called, [])
+            return context.get_dummy_value() if nothing else value
+
+        return result(), codegen
+
+    return function
+
+
+_pause = _call("llvm.x86.sse2.pause", types.void)
+_yield = _call("sched_yield", types.int32)
+_CAN_PAUSE = platform.machine() in ("x86_64", "AMD64")
+_CAN_YIELD = os.name == "posix"
+
+
+@compiled
+def wait_for(address, value):
+    """Wait until the int64 at an address is at least ``value``: spin, and soon give way."""
+    spins = 0
+    while _read(address) < value:
+        spins += 1
+        if _CAN_YIELD and spins > 4096:
+            _yield()
+        elif _CAN_PAUSE:
+            _pause()
 
 
 LANES = (

@@ -1,5 +1,6 @@
 """Modules."""
 
 from freqsgd.nn.embedding import CFEmbedding
+from freqsgd.nn.fm import FM, DeepFM
 
-__all__ = ["CFEmbedding"]
+__all__ = ["FM", "CFEmbedding", "DeepFM"]

@@ -1,0 +1,5 @@
+"""``python -m freqsgd``."""
+
+from freqsgd.cli import main
+
+main()

@@ -1,0 +1,57 @@
+"""The commands put together, and what they do about errors."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Annotated, Any
+
+import typer
+
+import freqsgd
+from freqsgd.cli import compare, data, predict, train
+from freqsgd.data.dataset import DataError, DataWarning
+
+__all__ = ["app", "run"]
+
+app = typer.Typer(
+    help="Train recommenders with a learning rate per token that follows its frequency.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(compare.compare)
+app.command()(train.train)
+app.command()(predict.predict)
+app.add_typer(data.app, name="data")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(freqsgd.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _say_warning(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
+    if issubclass(category, DataWarning):
+        print(f"freqsgd: warning: {message}", file=sys.stderr)
+
+
+def run() -> None:
+    """Run the command that ``sys.argv`` names."""
+    warnings.showwarning = _say_warning
+    try:
+        app(prog_name="freqsgd")
+    except DataError as error:
+        print(f"freqsgd: error: {error}", file=sys.stderr)
+        sys.exit(2)

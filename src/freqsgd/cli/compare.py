@@ -1,0 +1,94 @@
+"""``freqsgd compare``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from freqsgd import training
+from freqsgd.cli.options import data_options, numbers, rule_options, settings, takes, words
+from freqsgd.cli.progress import Watcher, console
+from freqsgd.cli.table import print_results
+from freqsgd.cli.threads import use_threads
+from freqsgd.data.dataset import DataError
+from freqsgd.data.options import DataOptions, load
+from freqsgd.report import write_report
+from freqsgd.training.compare import RESULTS, write_results
+from freqsgd.training.fit import InterruptedFitError
+from freqsgd.training.presets import preset_rate
+from freqsgd.training.rules import OPTIMIZERS, Rule
+from freqsgd.training.settings import Settings
+
+__all__ = ["compare"]
+
+
+@takes(data=data_options, shared=settings, rule=rule_options)
+def compare(
+    optimizers: Annotated[
+        str, typer.Option(help=f"Some of {', '.join(OPTIMIZERS)}.")
+    ] = "sgd,cfsgd,adagrad,adam",
+    lr: Annotated[
+        str, typer.Option(help="Rates such as sgd=10,cfsgd=1 instead of the presets.")
+    ] = "",
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for results.json, report.html and models.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what --out holds.")] = False,
+    threads: Annotated[int | None, typer.Option(help="Of the kernels and torch.")] = None,
+    *,
+    data: DataOptions,
+    shared: Settings,
+    rule: Callable[[str, float], Rule],
+) -> None:
+    """Train one model with several optimizers and compare them.
+
+    Example: freqsgd compare --dataset movielens-1m --optimizers sgd,cfsgd,adam --out ml
+    """
+    rates, names = numbers(lr), words(optimizers)
+    if unused := set(rates) - set(names):
+        raise DataError(f"--lr names {', '.join(sorted(unused))}, which --optimizers does not")
+    dataset_name = data.dataset or ("synthetic" if data.path is None else "")
+    rules = [
+        rule(name, rates.get(name) or _preset(dataset_name, shared.model, name)) for name in names
+    ]
+    if not rules:
+        raise DataError(f"--optimizers names none of {', '.join(OPTIMIZERS)}")
+    use_threads(threads)
+    with Watcher() as watcher:
+        loaded = load(data, progress=watcher.loading)
+        try:
+            results = training.compare(
+                loaded,
+                rules,
+                shared,
+                threads=threads,
+                out=out,
+                resume=resume,
+                listener=watcher.training,
+            )
+        except InterruptedFitError:
+            console.print(
+                "\ninterrupted; the same command with --resume goes on from here"
+                if out is not None
+                else "\ninterrupted; with --out DIR a run can be resumed"
+            )
+            raise typer.Exit(130) from None
+    print_results(results)
+    if out is not None:
+        results["command"] = shlex.join(["freqsgd", *sys.argv[1:]])
+        write_results(results, out / RESULTS)
+        write_report(results, out / "report.html")
+        print(f"\nreport: {out / 'report.html'}")
+    if all(run["stopped"] == "diverged" for run in results["runs"]):
+        raise DataError("every optimizer diverged: try smaller learning rates (--lr)")
+
+
+def _preset(dataset: str, model: str, optimizer: str) -> float:
+    if optimizer not in OPTIMIZERS:
+        raise DataError(f"unknown optimizer {optimizer!r}; known: {', '.join(OPTIMIZERS)}")
+    return preset_rate(dataset, model, optimizer)

@@ -1,0 +1,202 @@
+"""Options that commands share: each group is a function that makes something of its options."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any
+
+import typer
+
+from freqsgd.data.dataset import DataError
+from freqsgd.data.options import DataOptions
+from freqsgd.training.rules import OPTIMIZERS, Rule
+from freqsgd.training.settings import Settings
+
+__all__ = ["data_options", "numbers", "rule_options", "settings", "takes", "words"]
+
+
+def takes(**groups: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of some groups; it is called with what they make of them."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command, eval_str=True).parameters
+        wanted = {
+            name: inspect.signature(make, eval_str=True).parameters for name, make in groups.items()
+        }
+
+        @wraps(command)
+        def whole(**given: Any) -> None:
+            made = {}
+            for name, make in groups.items():
+                try:
+                    made[name] = make(**{key: given.pop(key) for key in wanted[name]})
+                except ValueError as error:
+                    raise DataError(str(error)) from error
+            command(**given, **made)
+
+        parameters = [p for name, p in own.items() if name not in groups]
+        parameters += [p for group in wanted.values() for p in group.values()]
+        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+        whole.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        whole.__annotations__ = {p.name: p.annotation for p in parameters}
+        return whole
+
+    return decorate
+
+
+def _option(text: str, *names: str, panel: str) -> Any:
+    return typer.Option(*names, help=text, rich_help_panel=panel)
+
+
+_DATA, _MODEL, _RATES = "Data", "Model and training", "Optimizer"
+
+
+def data_options(
+    dataset: Annotated[
+        str | None, _option("synthetic (default), movielens-1m or criteo.", panel=_DATA)
+    ] = None,
+    path: Annotated[
+        str | None,
+        _option("Your own .csv, .tsv, .parquet or a folder of these.", "--data", panel=_DATA),
+    ] = None,
+    label: Annotated[str | None, _option("Column of the label, 0 or 1.", panel=_DATA)] = None,
+    features: Annotated[
+        str, _option("Columns of categories, a,b,c; lists are bags.", panel=_DATA)
+    ] = "",
+    numeric: Annotated[str, _option("Columns of numbers, to be binned.", panel=_DATA)] = "",
+    numeric_rule: Annotated[str, _option("log or quantiles.", panel=_DATA)] = "log",
+    positive_above: Annotated[
+        float | None, _option("The label is 1 where its column is above this.", panel=_DATA)
+    ] = None,
+    min_count: Annotated[
+        int | None,
+        _option("Rarer tokens share an id (default: 10 for criteo, else 1).", panel=_DATA),
+    ] = None,
+    max_bad_rows: Annotated[
+        int, _option("Malformed rows that are left out with a warning.", panel=_DATA)
+    ] = 0,
+    split: Annotated[str, _option("random, time:COLUMN or column:COLUMN.", panel=_DATA)] = "random",
+    validation_data: Annotated[str | None, _option("A file to validate on.", panel=_DATA)] = None,
+    test_data: Annotated[str | None, _option("A file to test on.", panel=_DATA)] = None,
+    split_seed: Annotated[int, _option("Of the random split.", panel=_DATA)] = 0,
+    tail: Annotated[
+        str, _option("Of synthetic tokens: polynomial or exponential.", panel=_DATA)
+    ] = "polynomial",
+    samples: Annotated[int, _option("How many synthetic ones.", panel=_DATA)] = 450_000,
+) -> DataOptions:
+    """The data."""
+    return DataOptions(
+        dataset=dataset,
+        path=path,
+        label=label,
+        features=words(features),
+        numeric=words(numeric),
+        numeric_rule=numeric_rule,
+        positive_above=positive_above,
+        min_count=min_count,
+        max_bad_rows=max_bad_rows,
+        split=split,
+        validation_path=validation_data,
+        test_path=test_data,
+        split_seed=split_seed,
+        tail=tail,
+        samples=samples,
+    )
+
+
+def settings(
+    model: Annotated[str, _option("fm or deepfm.", panel=_MODEL)] = "fm",
+    dim: Annotated[
+        int | None, _option("Size of the vectors (default: 64, deepfm 16).", panel=_MODEL)
+    ] = None,
+    hidden: Annotated[str, _option("Hidden layers of deepfm.", panel=_MODEL)] = "16,16",
+    dropout: Annotated[float, _option("Of deepfm.", panel=_MODEL)] = 0.2,
+    init_scale: Annotated[
+        float, _option("Times the xavier-uniform start of the vectors.", panel=_MODEL)
+    ] = 1.0,
+    epochs: Annotated[int, _option("At most.", panel=_MODEL)] = 60,
+    patience: Annotated[
+        int, _option("Epochs without a better validation AUC before it ends.", panel=_MODEL)
+    ] = 2,
+    batch_size: Annotated[int, _option("Samples of a step.", panel=_MODEL)] = 1024,
+    lr_decay: Annotated[
+        str, _option("constant, or linear: to 0 over all epochs.", panel=_MODEL)
+    ] = "constant",
+    seed: Annotated[int, _option("Of start, order and dropout.", panel=_MODEL)] = 0,
+    checkpoint_steps: Annotated[
+        int | None, _option("Checkpoints within epochs too, after so many steps.", panel=_MODEL)
+    ] = None,
+) -> Settings:
+    """What all optimizers share."""
+    return Settings(
+        model=model,
+        dim=dim,
+        hidden=tuple(int(number) for number in words(hidden)),
+        dropout=dropout,
+        init_scale=init_scale,
+        epochs=epochs,
+        patience=patience,
+        batch_size=batch_size,
+        lr_decay=lr_decay,
+        seed=seed,
+        checkpoint_steps=checkpoint_steps,
+    )
+
+
+def rule_options(
+    weight_decay: Annotated[float, _option("Strength of the L2 penalty.", panel=_RATES)] = 0.0,
+    weight_decay_power: Annotated[
+        float, _option("How it follows frequency; 1 is ordinary L2.", panel=_RATES)
+    ] = 1.0,
+    max_lr: Annotated[
+        float | None, _option("Cap on a token's rate, for fasgd and cfsgd.", panel=_RATES)
+    ] = None,
+    linear_lr_scale: Annotated[
+        float, _option("Learning rate of linear weights, times that of vectors.", panel=_RATES)
+    ] = 1.0,
+    linear_decay_scale: Annotated[
+        float, _option("Weight decay of linear weights, times that of vectors.", panel=_RATES)
+    ] = 1.0,
+) -> Callable[[str, float], Rule]:
+    """A function from an optimizer's name and learning rate to its rule."""
+
+    def rule(optimizer: str, lr: float) -> Rule:
+        try:
+            return Rule(
+                optimizer,
+                lr,
+                weight_decay=weight_decay,
+                weight_decay_power=weight_decay_power,
+                max_lr=max_lr,
+                linear_lr_scale=linear_lr_scale,
+                linear_decay_scale=linear_decay_scale,
+            )
+        except ValueError as error:
+            raise DataError(str(error)) from error
+
+    rule("cfsgd", 0.0)  # refuses what is out of range
+    return rule
+
+
+def words(text: str) -> tuple[str, ...]:
+    """The parts of a comma-separated list."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def numbers(text: str) -> dict[str, float]:
+    """Learning rates by optimizer, from ``sgd=10,cfsgd=1``."""
+    rates = {}
+    for part in words(text):
+        name, sign, number = part.partition("=")
+        try:
+            rates[name.strip()] = float(number)
+        except ValueError:
+            sign = ""
+        if not sign or name.strip() not in OPTIMIZERS:
+            known = ", ".join(OPTIMIZERS)
+            raise DataError(
+                f"--lr takes pairs such as sgd=10,cfsgd=1 of {known}; {part!r} is not one"
+            )
+    return rates

@@ -1,0 +1,79 @@
+"""Progress: bars on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+from freqsgd.training.fit import Progress
+
+__all__ = ["Watcher", "console"]
+
+console = Console(stderr=True, highlight=False)
+
+
+class Watcher:
+    """Shows how far loading and training are."""
+
+    def __init__(self) -> None:
+        self._bars = Bars(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._tasks: dict[str, Any] = {}
+        self._told: set[tuple[str, int]] = set()
+
+    def __enter__(self) -> Watcher:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bars.stop()
+
+    def loading(self, stage: str, done: int, total: int | None) -> None:
+        """What :func:`freqsgd.data.load` reports."""
+        self._show(stage, done, total, "")
+
+    def training(self, progress: Progress, record: dict[str, Any]) -> None:
+        """What :func:`freqsgd.training.fit` reports: one line per epoch, bars in between."""
+        name, epochs = record["optimizer"], record["epochs"]
+        best = max((e["val_auc"] for e in epochs), default=None)
+        note = "" if best is None else f"best validation AUC {best:.4f}"
+        done = progress.epoch + progress.step / max(progress.steps, 1)
+        total = record["epochs_planned"] if record["stopped"] is None else progress.epoch
+        self._show(f"{name}, epoch {min(progress.epoch + 1, total)}", done, total, note, key=name)
+        if progress.step == 0 and epochs and (name, len(epochs)) not in self._told:
+            self._told.add((name, len(epochs)))
+            last = epochs[-1]
+            console.print(
+                f"{name:>15} epoch {last['epoch']:2}  train loss {last['train_loss']:.4f}  "
+                f"val loss {last['val_loss']:.4f}  val AUC {last['val_auc']:.4f}  "
+                f"{last['seconds']:6.1f} s",
+                soft_wrap=True,
+            )
+
+    def _show(
+        self, text: str, done: float, total: float | None, note: str, key: str | None = None
+    ) -> None:
+        key = key or text
+        if key not in self._tasks:
+            for task in self._tasks.values():
+                self._bars.update(task, visible=False)
+            self._tasks[key] = self._bars.add_task(text, total=total, note=note)
+        self._bars.update(
+            self._tasks[key], description=text, completed=done, total=total, note=note
+        )

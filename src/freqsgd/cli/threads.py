@@ -1,0 +1,17 @@
+"""The number of threads, for a command's own process."""
+
+from __future__ import annotations
+
+import torch
+
+from freqsgd.data.dataset import DataError
+
+__all__ = ["use_threads"]
+
+
+def use_threads(threads: int | None) -> None:
+    """Use so many; None leaves it to torch."""
+    if threads is not None:
+        if threads < 1:
+            raise DataError(f"--threads must be at least 1, got {threads}")
+        torch.set_num_threads(threads)

@@ -1,0 +1,179 @@
+"""Factorization machines, plain and deep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from freqsgd.rates import check_integers
+
+__all__ = ["FM", "DeepFM"]
+
+
+class FM(nn.Module):
+    r"""A factorization machine over categorical fields.
+
+    The log odds of a sample with tokens k are
+
+        bias + sum_k w_k + sum_{k < l} <v_k, v_l>
+
+    Row k of ``tokens.weight`` holds the vector v_k and, last, the linear weight w_k.
+
+    Args:
+        sizes: number of tokens of each field
+        dim: size of the vectors
+        widths: columns of each field (default 1 each); a field of more is a bag, whose empty
+            columns hold -1 and each of whose tokens is a feature of its own
+        init_scale: times the xavier-uniform start of the vectors; linear weights start at 0
+        sparse: give sparse gradients; torch's Adam and weight decay want dense ones
+
+    Shape:
+        - ids: (samples, columns); ids of each field start at 0
+        - output: (samples,), log odds
+
+    Example:
+        >>> model = FM([1000, 500], dim=8)
+        >>> model(torch.tensor([[3, 0], [999, 499]])).shape
+        torch.Size([2])
+    """
+
+    columns_start: Tensor
+    columns_size: Tensor
+    columns_field: Tensor
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        dim: int = 64,
+        *,
+        widths: Sequence[int] | None = None,
+        init_scale: float = 1.0,
+        sparse: bool = True,
+    ) -> None:
+        super().__init__()
+        self.sizes = [int(size) for size in sizes]
+        self.widths = [1] * len(self.sizes) if widths is None else [int(w) for w in widths]
+        if not self.sizes or min(self.sizes) < 1 or dim < 1:
+            raise ValueError(f"sizes and dim must be at least 1, got {self.sizes} and {dim}")
+        if len(self.widths) != len(self.sizes) or min(self.widths) < 1:
+            raise ValueError(f"widths must be one number >= 1 per field, got {widths}")
+        self.dim = dim
+        self.init_scale = init_scale
+        self.tokens = nn.Embedding(sum(self.sizes), dim + 1, sparse=sparse)
+        self.bias = nn.Parameter(torch.empty(()))
+        field = torch.arange(len(self.sizes)).repeat_interleave(torch.tensor(self.widths))
+        starts = torch.from_numpy(np.cumsum([0, *self.sizes[:-1]]))
+        for name, values in (
+            ("columns_start", starts[field]),
+            ("columns_size", torch.tensor(self.sizes)[field]),
+            ("columns_field", field),
+        ):
+            self.register_buffer(name, values, persistent=False)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the vectors anew; linear weights and bias become 0."""
+        with torch.no_grad():
+            bound = self.init_scale * (6 / (sum(self.sizes) + self.dim)) ** 0.5
+            self.tokens.weight.uniform_(-bound, bound)
+            self.tokens.weight[:, self.dim] = 0
+            self.bias.zero_()
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """The log odds of each sample."""
+        return self._look_up(ids)[0]
+
+    def _look_up(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Log odds of the factorization machine, and a vector per field (samples, fields, dim)."""
+        self._check(ids)
+        samples, fields = len(ids), len(self.sizes)
+        rows_of = ids + self.columns_start
+        if max(self.widths) == 1:
+            rows = self.tokens(rows_of)
+            squares = rows[..., : self.dim].square().sum((1, 2))
+        else:
+            sample, column = (ids >= 0).nonzero(as_tuple=True)
+            found = self.tokens(rows_of[sample, column])
+            place = sample * fields + self.columns_field[column]
+            rows = found.new_zeros(samples * fields, self.dim + 1).index_add(0, place, found)
+            rows = rows.view(samples, fields, self.dim + 1)
+            of_rows = found[:, : self.dim].square().sum(1)
+            squares = of_rows.new_zeros(samples).index_add(0, sample, of_rows)
+        vectors = rows[..., : self.dim]
+        pairs = vectors.sum(1).square().sum(1) - squares
+        return self.bias + rows[..., self.dim].sum(1) + pairs / 2, vectors
+
+    def _check(self, ids: Tensor) -> None:
+        check_integers("ids", ids)
+        if ids.dim() != 2 or ids.shape[1] != len(self.columns_start):
+            raise ValueError(
+                f"ids must have shape (samples, {len(self.columns_start)}), got {tuple(ids.shape)}"
+            )
+        lowest = -1 if max(self.widths) > 1 else 0
+        wrong = (ids < lowest) | (ids >= self.columns_size)
+        if wrong.any():
+            row, column = wrong.nonzero()[0].tolist()
+            raise IndexError(
+                f"id {int(ids[row, column])} of sample {row} is out of range for field "
+                f"{int(self.columns_field[column])} of {int(self.columns_size[column])} tokens"
+            )
+
+    def extra_repr(self) -> str:
+        """What ``repr`` shows."""
+        return f"fields={len(self.sizes)}, dim={self.dim}"
+
+
+class DeepFM(FM):
+    r"""A factorization machine plus a network over the same vectors.
+
+    The network takes the vectors of all fields side by side (a bag's are summed); each hidden layer
+    is linear, batch norm, ReLU and dropout.
+
+    Args:
+        sizes, widths, init_scale, sparse: as for :class:`FM`
+        dim: size of the vectors
+        hidden: sizes of the hidden layers
+        dropout: chance that a hidden value is dropped in training
+
+    Example:
+        >>> model = DeepFM([1000, 500], dim=8, hidden=(4,))
+        >>> model(torch.tensor([[3, 0], [999, 499]])).shape
+        torch.Size([2])
+    """
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        dim: int = 16,
+        *,
+        hidden: Sequence[int] = (16, 16),
+        dropout: float = 0.2,
+        widths: Sequence[int] | None = None,
+        init_scale: float = 1.0,
+        sparse: bool = True,
+    ) -> None:
+        super().__init__(sizes, dim, widths=widths, init_scale=init_scale, sparse=sparse)
+        if any(size < 1 for size in hidden):
+            raise ValueError(f"hidden must be numbers >= 1, got {list(hidden)}")
+        self.hidden = [int(size) for size in hidden]
+        self.dropout = dropout
+        layers: list[nn.Module] = []
+        inputs = len(self.sizes) * dim
+        for outputs in self.hidden:
+            layers += [
+                nn.Linear(inputs, outputs),
+                nn.BatchNorm1d(outputs),
+                nn.ReLU(),
+                nn.Dropout(dropout),
+            ]
+            inputs = outputs
+        self.network = nn.Sequential(*layers, nn.Linear(inputs, 1))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """The log odds of each sample."""
+        logits, vectors = self._look_up(ids)
+        deep: Tensor = self.network(vectors.flatten(1)).squeeze(1)
+        return logits + deep

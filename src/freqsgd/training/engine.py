@@ -1,0 +1,406 @@
+"""Training FM and DeepFM with the kernels, on the module's own tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from freqsgd.kernels import fm as kernels
+from freqsgd.kernels.threads import run
+from freqsgd.nn.fm import FM, DeepFM
+from freqsgd.optim import CFSGD
+from freqsgd.training.rules import Rule
+
+__all__ = ["DivergedError", "Engine", "Predictor", "engine_for", "predictor_for"]
+
+_RULES = {
+    "adagrad": kernels.ADAGRAD,
+    "rowwise-adagrad": kernels.ROWWISE_ADAGRAD,
+    "adam": kernels.ADAM,
+}
+_EPS = {"adagrad": 1e-10, "rowwise-adagrad": 1e-10, "adam": 1e-8}  # torch's defaults
+_SMALL = 1 << 16  # numbers of a batch below which a second thread costs more than it brings
+_BLOCK = 8192  # samples that the network predicts at a time
+_LONGEST_CALL = 3e8  # numbers that a call of a kernel may touch: some tenths of a second
+
+
+class DivergedError(ArithmeticError):
+    """The loss is not a finite number."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(f"the loss is not a finite number in step {step}")
+        self.step = step
+
+
+class Predictor:
+    """Predictions of an :class:`~freqsgd.nn.FM` by the kernels.
+
+    Args:
+        model: float32, on the CPU
+        threads: that the kernels use (default: torch's number); the result does not depend on it
+    """
+
+    def __init__(self, model: FM, threads: int | None = None) -> None:
+        weight = model.tokens.weight
+        if weight.dtype != torch.float32 or weight.device.type != "cpu":
+            raise ValueError(
+                f"the model must be float32 on the CPU, got {weight.dtype} on {weight.device}"
+            )
+        self.model = model
+        self.threads = threads or torch.get_num_threads()
+        self._starts = model.columns_start.numpy().astype(np.int64)
+        self._field_of = model.columns_field.numpy().astype(np.int64)
+        self._spans = _spans(model)
+        self._counters = np.zeros(16, np.int64)
+        self._marks = torch.empty(0, dtype=torch.int32)
+
+    def predict(
+        self, ids: NDArray[np.int32], rows: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        """Log odds of samples: of the named rows, or of all."""
+        logits = np.empty(len(ids) if rows is None else len(rows), np.float32)
+        if len(logits):
+            self._forward(ids, rows, logits)
+        return logits
+
+    def _forward(
+        self,
+        ids: NDArray[np.int32],
+        rows: NDArray[np.int64] | None,
+        logits: NDArray[np.float32],
+        vectors: NDArray[np.float32] | None = None,
+    ) -> None:
+        job = self._job(ids, rows)
+        job["last"] = job["batch"] = len(logits)
+        job["forward"], job["logits"] = 1, logits.ctypes.data
+        job["vectors"] = 0 if vectors is None else vectors.ctypes.data
+        self._run(job)
+
+    def _job(self, ids: NDArray[np.int32], order: NDArray[np.int64] | None) -> Any:
+        """A record for the kernel: samples and model."""
+        _check_samples(ids, order, self.model)
+        job = np.zeros(1, kernels.JOB)
+        self._counters[:] = 0
+        job["counters"], job["bad"] = self._counters.ctypes.data, -1
+        job["ids"] = ids.ctypes.data
+        job["order"] = 0 if order is None else order.ctypes.data
+        job["columns"], job["fields"] = len(self._starts), len(self._spans)
+        job["starts"], job["field_of"] = self._starts.ctypes.data, self._field_of.ctypes.data
+        job["spans"], job["shards"] = self._spans.ctypes.data, 1
+        job["weight"], job["dim"] = self.model.tokens.weight.data_ptr(), self.model.dim
+        job["bias"] = self.model.bias.data_ptr()
+        return job
+
+    def _run(self, job: Any) -> None:
+        numbers = int(job["batch"][0]) * len(self._starts) * self.model.dim
+        marks = np.int64 if self._marks.dtype == torch.int64 else np.int32
+        run(kernels.step_kernel(marks), job, 1 if numbers < _SMALL else self.threads)
+
+
+class DeepPredictor(Predictor):
+    """Predictions of a :class:`~freqsgd.nn.DeepFM`: torch runs the network."""
+
+    model: DeepFM
+
+    @torch.no_grad()
+    def predict(
+        self, ids: NDArray[np.int32], rows: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        """Log odds of samples: of the named rows, or of all."""
+        self.model.eval()
+        count = len(ids) if rows is None else len(rows)
+        logits = np.empty(count, np.float32)
+        for first in range(0, count, _BLOCK):
+            last = min(first + _BLOCK, count)
+            some = np.arange(first, last) if rows is None else rows[first:last]
+            vectors = torch.empty(last - first, len(self.model.sizes), self.model.dim)
+            self._forward(ids, some, logits[first:last], vectors.numpy())
+            logits[first:last] += self.model.network(vectors.flatten(1)).squeeze(1).numpy()
+        return logits
+
+
+class Engine(Predictor):
+    """Minibatch training of an :class:`~freqsgd.nn.FM`, equal to autograd and the torch optimizer.
+
+    Args:
+        model: trained in place; float32, on the CPU
+        rule: the optimizer
+        batch_size: samples of a step
+        threads: that the kernels use (default: torch's number); the result does not depend on it
+        frequencies: of each row, per sample; for fasgd
+
+    Attributes:
+        samples, steps: taken so far
+    """
+
+    def __init__(
+        self,
+        model: FM,
+        rule: Rule,
+        *,
+        batch_size: int = 1024,
+        threads: int | None = None,
+        frequencies: Tensor | None = None,
+    ) -> None:
+        super().__init__(model, threads)
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        self.rule, self.batch_size = rule, batch_size
+        self.samples = self.steps = 0
+        self._state = _new_state(model, rule, frequencies)
+        # counts serve as the marks that the kernel needs; without them there are marks alone
+        rows = len(model.tokens.weight)
+        self._marks = self._state.get("counts", torch.zeros(rows, dtype=torch.int32))
+        self._buffers = _buffers(model, batch_size)
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """What the optimizer keeps, by name."""
+        return self._state
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes that the optimizer keeps beside the weights."""
+        return sum(tensor.nbytes for tensor in self.state.values())
+
+    def train(
+        self,
+        ids: NDArray[np.int32],
+        labels: NDArray[np.uint8],
+        order: NDArray[np.int64],
+        lrs: NDArray[np.float64],
+    ) -> Iterator[NDArray[np.float64]]:
+        """Take one step per entry of ``lrs``, over the samples ``order`` names.
+
+        Yields the losses of the steps, some tenths of a second's worth at a time.
+        """
+        self._make_room(len(order))
+        columns, dim = len(self._starts), self.model.dim
+        work = self.batch_size * columns * dim
+        if self.rule.optimizer == "adam":
+            work += self.model.tokens.weight.numel()
+        steps = max(1, int(_LONGEST_CALL / work))
+        for first in range(0, len(lrs), steps):
+            some = np.ascontiguousarray(lrs[first : first + steps], np.float64)
+            losses = np.zeros(len(some))
+            job = self._training_job(ids, order)
+            job["labels"], job["losses"] = labels.ctypes.data, losses.ctypes.data
+            job["first"] = first * self.batch_size
+            job["last"] = min((first + len(some)) * self.batch_size, len(order))
+            job["forward"] = job["update"] = 1
+            self._describe_rule(job, some)
+            self._run(job)
+            taken = int(job["last"][0] - job["first"][0])
+            if job["bad"][0] >= 0:
+                raise DivergedError(self.steps + int(job["bad"][0]))
+            self.samples += taken
+            self.steps += len(some)
+            yield losses
+
+    def load_state(self, state: dict[str, Tensor], samples: int, steps: int) -> None:
+        """Continue from a state that was saved."""
+        for name, tensor in self._state.items():
+            saved = state.get(name)
+            if saved is None or saved.shape != tensor.shape:
+                raise ValueError(
+                    f"the saved optimizer state has no {name} of shape {tuple(tensor.shape)}"
+                )
+            if name == "counts" and saved.dtype == torch.int64:
+                self._state[name] = self._marks = saved.clone()
+            else:
+                tensor.copy_(saved)
+        self.samples, self.steps = samples, steps
+
+    def _training_job(self, ids: NDArray[np.int32], order: NDArray[np.int64]) -> Any:
+        job = self._job(ids, order)
+        job["batch"] = self.batch_size
+        for name, array in self._buffers.items():
+            job[name] = array.ctypes.data
+        return job
+
+    def _describe_rule(self, job: Any, lrs: NDArray[np.float64]) -> None:
+        rule, law = self.rule, self.rule.law
+        job["rule"] = _RULES.get(rule.optimizer, kernels.LAW)
+        dense = rule.optimizer in ("adagrad", "adam")
+        job["shift"] = 6 if dense else 0  # sweeps over all rows like theirs in one piece
+        shards = 1
+        while len(self._spans) * shards < 4 * self.threads and self.threads > 1:
+            shards *= 2
+        job["shards"] = shards
+        job["marks"], job["counted"] = self._marks.data_ptr(), rule.counts
+        for name in ("frequencies", "state", "moment", "bias_state"):
+            job[name] = self._state[name].data_ptr() if name in self._state else 0
+        job["samples"], job["steps"] = self.samples, self.steps
+        job["lrs"] = lrs.ctypes.data
+        job["power"], job["cap"] = law.power, law.cap
+        job["weight_decay"] = rule.weight_decay
+        job["weight_decay_power"] = rule.weight_decay_power
+        job["linear_lr"], job["linear_decay"] = rule.linear_lr_scale, rule.linear_decay_scale
+        job["beta1"], job["beta2"] = 0.9, 0.999
+        job["eps"] = _EPS.get(rule.optimizer, 0.0)
+
+    def _make_room(self, samples: int) -> None:
+        """Counts that might not fit 32 bits become 64."""
+        counted = (self.samples + samples) * max(self.model.widths)
+        if self._marks.dtype == torch.int32 and self.rule.counts and counted >= 2**31:
+            self._state["counts"] = self._marks = self._marks.long()
+
+
+class DeepEngine(DeepPredictor, Engine):
+    """The same for :class:`~freqsgd.nn.DeepFM`: torch runs the network, the kernels the tables.
+
+    Dropout draws from ``seed`` and the number of the step, so that a run can be resumed.
+    """
+
+    model: DeepFM
+
+    def __init__(self, model: DeepFM, rule: Rule, *, seed: int = 0, **options: Any) -> None:
+        super().__init__(model, rule, **options)
+        self.seed = seed
+        self._optimizer = _network_optimizer(model.network, rule)
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """What the optimizers keep, by name."""
+        state = dict(self._state)
+        for number, values in self._optimizer.state_dict()["state"].items():
+            for name, value in values.items():
+                if isinstance(value, Tensor):
+                    state[f"network.{number}.{name}"] = value
+        return state
+
+    def load_state(self, state: dict[str, Tensor], samples: int, steps: int) -> None:
+        """Continue from a state that was saved."""
+        super().load_state(state, samples, steps)
+        saved = self._optimizer.state_dict()
+        for key, value in state.items():
+            if key.startswith("network."):
+                _, number, name = key.split(".")
+                saved["state"].setdefault(int(number), {})[name] = value
+        self._optimizer.load_state_dict(saved)
+
+    def train(
+        self,
+        ids: NDArray[np.int32],
+        labels: NDArray[np.uint8],
+        order: NDArray[np.int64],
+        lrs: NDArray[np.float64],
+    ) -> Iterator[NDArray[np.float64]]:
+        """Take one step per entry of ``lrs``; yields the loss of each."""
+        self._make_room(len(order))
+        self.model.train()
+        for step, lr in enumerate(lrs):
+            rows = order[step * self.batch_size : (step + 1) * self.batch_size]
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed((self.seed << 32) + self.steps)
+                loss = self._step(ids, torch.from_numpy(labels[rows]).float(), rows, float(lr))
+            self.samples += len(rows)
+            self.steps += 1
+            yield np.array([loss])
+
+    def _step(self, ids: NDArray[np.int32], labels: Tensor, rows: Any, lr: float) -> float:
+        size = len(rows)
+        vectors = torch.empty(size, len(self.model.sizes), self.model.dim)
+        shallow = torch.empty(size)
+        job = self._training_job(ids, rows)
+        job["last"], job["forward"], job["slopes"] = size, 1, 0
+        job["logits"], job["vectors"] = shallow.data_ptr(), vectors.data_ptr()
+        self._run(job)
+        vectors.requires_grad_()
+        shallow.requires_grad_()
+        self.model.network.train(size > 1)  # batch norm has no variance of one sample
+        logits = shallow + self.model.network(vectors.flatten(1)).squeeze(1)
+        loss = nn.functional.binary_cross_entropy_with_logits(logits, labels)
+        if not math.isfinite(loss.item()):
+            raise DivergedError(self.steps)
+        for group in self._optimizer.param_groups:
+            group["lr"] = lr
+        self._optimizer.zero_grad()
+        loss.backward()
+        self._optimizer.step()
+        assert shallow.grad is not None
+        assert vectors.grad is not None
+        lrs = np.array([lr])
+        job = self._training_job(ids, rows)
+        job["last"], job["update"] = size, 1
+        job["slopes"], job["extra"] = shallow.grad.data_ptr(), vectors.grad.data_ptr()
+        self._describe_rule(job, lrs)
+        self._run(job)
+        return loss.item()
+
+
+def predictor_for(model: FM, threads: int | None = None) -> Predictor:
+    """What predicts with a model."""
+    return (DeepPredictor if isinstance(model, DeepFM) else Predictor)(model, threads)
+
+
+def engine_for(model: FM, rule: Rule, *, seed: int = 0, **options: Any) -> Engine:
+    """The engine that trains a model."""
+    if isinstance(model, DeepFM):
+        return DeepEngine(model, rule, seed=seed, **options)
+    return Engine(model, rule, **options)
+
+
+def _check_samples(ids: NDArray[Any], order: NDArray[Any] | None, model: FM) -> None:
+    """Refuse arrays that the kernel cannot read."""
+    columns = len(model.columns_start)
+    if ids.dtype != np.int32 or not ids.flags.c_contiguous or ids.shape[1:] != (columns,):
+        raise ValueError(
+            f"ids must be a C-contiguous int32 array of {columns} columns, got {ids.dtype} "
+            f"{ids.shape}"
+        )
+    if order is not None and (order.dtype != np.int64 or not order.flags.c_contiguous):
+        raise ValueError(f"row numbers must be a contiguous int64 array, got {order.dtype}")
+
+
+def _new_state(model: FM, rule: Rule, frequencies: Tensor | None) -> dict[str, Tensor]:
+    weight = model.tokens.weight
+    state: dict[str, Tensor] = {}
+    if rule.counts:
+        state["counts"] = torch.zeros(len(weight), dtype=torch.int32)
+    if rule.optimizer == "fasgd":
+        if frequencies is None or frequencies.shape != weight.shape[:1]:
+            raise ValueError("fasgd needs the frequency of every row")
+        state["frequencies"] = frequencies.float().contiguous().clone()
+    if rule.optimizer in ("adagrad", "adam"):
+        state["state"] = torch.zeros_like(weight)
+    if rule.optimizer == "rowwise-adagrad":
+        state["state"] = torch.zeros(len(weight), 2)
+    if rule.optimizer == "adam":
+        state["moment"] = torch.zeros_like(weight)
+    if rule.optimizer in _RULES:
+        state["bias_state"] = torch.zeros(2)
+    return state
+
+
+def _spans(model: FM) -> NDArray[np.int64]:
+    """First and last column, first and last row of each field."""
+    columns, rows = np.cumsum([0, *model.widths]), np.cumsum([0, *model.sizes])
+    return np.ascontiguousarray(
+        np.stack([columns[:-1], columns[1:], rows[:-1], rows[1:]], 1), np.int64
+    )
+
+
+def _buffers(model: FM, batch_size: int) -> dict[str, NDArray[Any]]:
+    """What passes from the first phase of a step to the second."""
+    return {
+        "rows": np.empty((len(model.columns_start), batch_size), np.int64),
+        "sums": np.empty((batch_size, model.dim), np.float32),
+        "slopes": np.empty(batch_size, np.float32),
+        "block_losses": np.empty(-(-batch_size // kernels.CHUNK)),
+    }
+
+
+def _network_optimizer(network: nn.Module, rule: Rule) -> torch.optim.Optimizer:
+    options: dict[str, Any] = {"lr": rule.lr, "weight_decay": rule.weight_decay}
+    if rule.optimizer == "adam":
+        return torch.optim.Adam(network.parameters(), **options)
+    if rule.optimizer in ("adagrad", "rowwise-adagrad"):
+        return torch.optim.Adagrad(network.parameters(), **options)
+    return CFSGD(network.parameters(), **options)  # an ordinary weight moves at lr

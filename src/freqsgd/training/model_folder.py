@@ -1,0 +1,58 @@
+"""A trained model as a folder: weights, token dictionaries, options and results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from freqsgd.data.dataset import DataError, Dataset
+from freqsgd.nn.fm import FM, DeepFM
+from freqsgd.training import checkpoint
+
+if TYPE_CHECKING:
+    from freqsgd.data.encoder import Encoder
+
+__all__ = ["MODEL", "load_encoder", "load_model", "save_model"]
+
+MODEL = "model.safetensors"
+
+
+def save_model(folder: Path, model: FM, data: Dataset, description: dict[str, Any]) -> None:
+    """Write the dictionaries, then the weights: a folder with weights is complete."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if data.encoder is not None:
+        data.encoder.save(folder)
+    shape: dict[str, Any] = {"sizes": model.sizes, "widths": model.widths, "dim": model.dim}
+    if isinstance(model, DeepFM):
+        shape |= {"hidden": model.hidden, "dropout": model.dropout}
+    kind = "deepfm" if isinstance(model, DeepFM) else "fm"
+    fields = [field.name for field in data.fields]
+    whole = {"model": kind, "shape": shape, "fields": fields, **description}
+    checkpoint.save(folder / MODEL, model.state_dict(), whole)
+
+
+def load_model(folder: Path) -> tuple[FM, dict[str, Any]]:
+    """The model of a folder, and what was saved beside its weights."""
+    tensors, description = checkpoint.load(folder / MODEL)
+    try:
+        shape = dict(description["shape"])
+        sizes, dim = shape.pop("sizes"), shape.pop("dim")
+        model = {"fm": FM, "deepfm": DeepFM}[description["model"]](sizes, dim, **shape)
+        model.load_state_dict(tensors)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise DataError(f"{folder / MODEL} does not describe a model: {error}") from error
+    return model, description
+
+
+def load_encoder(folder: Path, model: FM) -> Encoder:
+    """The token dictionaries of a folder; refuses those of another model."""
+    from freqsgd.data.encoder import Encoder
+
+    if not (folder / "encoder.json").exists():
+        raise DataError(
+            f"{folder} has no token dictionaries: a model of generated data knows no raw tokens"
+        )
+    encoder = Encoder.load(folder)
+    if [field.size for field in encoder.fields] != model.sizes:
+        raise DataError(f"the token dictionaries in {folder} belong to another model: train again")
+    return encoder

@@ -1,0 +1,76 @@
+"""From a dataset to a new model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from freqsgd.data.dataset import DataError, Dataset
+from freqsgd.nn.fm import FM, DeepFM
+from freqsgd.training.rules import Rule
+from freqsgd.training.settings import Settings
+
+__all__ = ["build_model", "check", "count_tokens", "frequencies_for"]
+
+
+def build_model(data: Dataset, settings: Settings, counts: NDArray[np.int64]) -> FM:
+    """A new model for a dataset; tokens that training never shows start at 0 and add nothing."""
+    options: dict[str, Any] = {
+        "widths": [field.width for field in data.fields],
+        "init_scale": settings.init_scale,
+    }
+    sizes = [field.size for field in data.fields]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        if settings.model == "fm":
+            model = FM(sizes, settings.vector_dim, **options)
+        else:
+            options |= {"hidden": settings.hidden, "dropout": settings.dropout}
+            model = DeepFM(sizes, settings.vector_dim, **options)
+    with torch.no_grad():
+        model.tokens.weight[torch.from_numpy(counts == 0)] = 0
+    return model
+
+
+def check(data: Dataset) -> None:
+    """Refuse what training cannot use."""
+    if len(data.splits.train) == 0 or len(data.splits.validation) == 0:
+        raise DataError(
+            f"{data.name} has {len(data.splits.train)} rows to train on and "
+            f"{len(data.splits.validation)} to validate on: both must be at least 1"
+        )
+    rows = data.labels[data.splits.validation]
+    if rows.min() == rows.max():
+        raise DataError(
+            f"all {len(rows)} validation labels of {data.name} are {rows[0]}: there is no AUC to "
+            "choose by; give more rows or another split"
+        )
+    widths = [field.width for field in data.fields]
+    sizes = np.repeat([field.size for field in data.fields], widths)
+    low, high = data.ids.min(axis=0), data.ids.max(axis=0)
+    lowest = np.repeat(
+        [-1 if f.width > 1 else 0 for f in data.fields], [f.width for f in data.fields]
+    )
+    if (low < lowest).any() or (high >= sizes).any():
+        raise DataError(f"{data.name} has ids that are out of range for its fields")
+
+
+def count_tokens(data: Dataset, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How often each row of the table occurs in some samples."""
+    counts, column = [], 0
+    for field in data.fields:
+        ids = data.ids[rows, column : column + field.width].reshape(-1)
+        counts.append(np.bincount(ids[ids >= 0], minlength=field.size))
+        column += field.width
+    return np.concatenate(counts)
+
+
+def frequencies_for(counts: NDArray[np.int64], samples: int, rule: Rule) -> Tensor | None:
+    """What a rule must be told of frequencies, if anything."""
+    if rule.optimizer != "fasgd":
+        return None
+    return torch.from_numpy(np.maximum(counts, 1) / samples).float()

@@ -1,0 +1,88 @@
+"""The optimizers by name, and what each keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from freqsgd.rates import RateLaw
+
+__all__ = ["OPTIMIZERS", "Rule"]
+
+OPTIMIZERS = {
+    "sgd": "nothing",
+    "fasgd": "one frequency per row",
+    "cfsgd": "one counter per row",
+    "adagrad": "one float per weight",
+    "rowwise-adagrad": "two floats per row",
+    "adam": "two floats per weight",
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """An optimizer and its options.
+
+    Weight decay of adagrad and adam is torch's: every row, every step. That of the others follows
+    the law of :mod:`freqsgd.rates`, for which sgd and rowwise-adagrad keep a counter per row too.
+
+    Args:
+        optimizer: a key of :data:`OPTIMIZERS`
+        lr: learning rate
+        weight_decay: strength of the L2 penalty
+        weight_decay_power: how the law spreads it over frequencies; 1 is ordinary L2
+        max_lr: cap on the rate of a row, for fasgd and cfsgd
+        linear_lr_scale: learning rate of linear weights, times that of the vectors
+        linear_decay_scale: weight decay of linear weights, times that of the vectors
+    """
+
+    optimizer: str
+    lr: float
+    weight_decay: float = 0.0
+    weight_decay_power: float = 1.0
+    max_lr: float | None = None
+    linear_lr_scale: float = 1.0
+    linear_decay_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in OPTIMIZERS:
+            known = ", ".join(OPTIMIZERS)
+            raise ValueError(f"unknown optimizer {self.optimizer!r}; known: {known}")
+        _ = self.law
+        for name in ("linear_lr_scale", "linear_decay_scale"):
+            if not 0.0 <= getattr(self, name) < float("inf"):
+                raise ValueError(f"{name} must be a number >= 0, got {getattr(self, name)}")
+
+    @property
+    def law(self) -> RateLaw:
+        """The rate law; sgd is the law of power 0."""
+        aware = self.optimizer in ("fasgd", "cfsgd")
+        return RateLaw(
+            lr=self.lr,
+            power=0.5 if aware else 0.0,
+            max_lr=self.max_lr if aware else None,
+            weight_decay=self.weight_decay,
+            weight_decay_power=self.weight_decay_power,
+        )
+
+    @property
+    def counts(self) -> bool:
+        """Whether occurrences of each row are counted."""
+        decays = self.weight_decay > 0 and self.optimizer in ("sgd", "rowwise-adagrad")
+        return self.optimizer == "cfsgd" or decays
+
+    @property
+    def decay_rule(self) -> str:
+        """How weight decay works, in words."""
+        if self.weight_decay == 0:
+            return "none"
+        if self.optimizer in ("adagrad", "adam"):
+            return "dense L2: every row, every step"
+        return f"by frequency, power {self.weight_decay_power:g}"
+
+    @property
+    def keeps(self) -> str:
+        """What the optimizer keeps beside the weights, in words."""
+        if self.counts and self.optimizer != "cfsgd":
+            also = "" if self.optimizer == "sgd" else f"{OPTIMIZERS[self.optimizer]} and "
+            return also + "one counter per row"
+        return OPTIMIZERS[self.optimizer]

@@ -1,0 +1,62 @@
+"""What all optimizers of a comparison share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["MODELS", "Settings"]
+
+MODELS = {"fm": 64, "deepfm": 16}  # and their dimensions in the paper
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all optimizers of a comparison share.
+
+    Args:
+        model: "fm" or "deepfm"
+        dim: size of the vectors; None for the paper's, 64 for FM and 16 for DeepFM
+        hidden, dropout: of DeepFM's network
+        init_scale: times the xavier-uniform start of the vectors
+        epochs: at most
+        patience: stop after so many epochs without a better validation AUC
+        batch_size: samples of a step
+        lr_decay: "constant", or "linear": to 0 over all ``epochs``, step by step
+        seed: of the start, the order of the samples, and dropout
+        checkpoint_steps: write a checkpoint after so many steps too, not only after each epoch
+    """
+
+    model: str = "fm"
+    dim: int | None = None
+    hidden: tuple[int, ...] = (16, 16)
+    dropout: float = 0.2
+    init_scale: float = 1.0
+    epochs: int = 60
+    patience: int = 2
+    batch_size: int = 1024
+    lr_decay: str = "constant"
+    seed: int = 0
+    checkpoint_steps: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.model not in MODELS:
+            raise ValueError(f"unknown model {self.model!r}; known: {', '.join(MODELS)}")
+        if self.lr_decay not in ("constant", "linear"):
+            raise ValueError(f"lr_decay must be constant or linear, got {self.lr_decay!r}")
+        for name in ("epochs", "patience", "batch_size", "vector_dim"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.checkpoint_steps is not None and self.checkpoint_steps < 1:
+            raise ValueError(f"checkpoint_steps must be at least 1, got {self.checkpoint_steps}")
+        if not (self.init_scale > 0 and 0 <= self.dropout < 1):
+            raise ValueError(
+                "init_scale must be > 0 and dropout in [0, 1), got "
+                f"{self.init_scale} and {self.dropout}"
+            )
+        if not 0 <= self.seed < 2**31:
+            raise ValueError(f"seed must be a number from 0 to 2^31 - 1, got {self.seed}")
+
+    @property
+    def vector_dim(self) -> int:
+        """The size of the vectors."""
+        return MODELS[self.model] if self.dim is None else self.dim
