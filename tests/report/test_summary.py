@@ -230,6 +230,19 @@ def test_a_run_that_was_still_rising_when_it_ran_out_of_epochs_is_told():
     assert "Adam" not in care
 
 
+def test_timings_that_something_disturbed_are_warned_of():
+    def speeds(optimizer: str, *values: float) -> dict[str, Any]:
+        run = run_of(optimizer, *([0.7] * len(values)))
+        for entry, value in zip(run["epochs"], values, strict=True):
+            entry["samples_per_second"] = value
+        return run
+
+    even, uneven = speeds("adam", 90.0, 100.0), speeds("sgd", 10.0, 100.0, 90.0)
+    care = statements(make_results(even, uneven))["Read with care"]
+    assert "Some epochs of SGD took over 2 times as long as others" in care
+    assert "Some epochs" not in statements(make_results(even, run_of("sgd", 0.7)))["Read with care"]
+
+
 def test_single_seeds_are_warned_of_and_several_are_not():
     warning = "Each optimizer ran once (seed 0)"
     assert warning in statements(make_results())["Read with care"]

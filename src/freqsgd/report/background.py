@@ -11,6 +11,8 @@ from freqsgd.report.wording import enumerate_words, small_number, thousands
 
 __all__ = ["caveats", "compared", "count_words"]
 
+UNEVEN = 2  # epochs of one run do the same work: a larger spread of speeds is not the optimizer's
+
 
 def compared(results: Results) -> str:
     """Which optimizers, which model, which data."""
@@ -68,6 +70,13 @@ def split_words(splits: Mapping[str, float]) -> str:
 def caveats(results: Results, by: Metric) -> str:
     """What limits what the numbers can show."""
     sentences = [sentence for run in results.runs if (sentence := ending(run, by))]
+    uneven = [run.label for run in results.runs if speed_spread(run) > UNEVEN]
+    if uneven:
+        sentences.append(
+            f"Some epochs of {enumerate_words(uneven)} took over {UNEVEN} times as long as "
+            "others, as when kernels are compiled or the machine does other work: "
+            "do not rely on the seconds."
+        )
     optimizers = {run.optimizer for run in results.runs}
     if 1 < len(optimizers) == len(results.runs):
         seeds = {run.settings.get("seed") for run in results.runs}
@@ -77,6 +86,12 @@ def caveats(results: Results, by: Metric) -> str:
             "small differences do not rank them."
         )
     return " ".join(sentences)
+
+
+def speed_spread(run: Run) -> float:
+    """How many times faster than the slowest epoch the fastest one was."""
+    speeds = [speed for epoch in run.epochs if (speed := epoch.samples_per_second)]
+    return max(speeds) / min(speeds) if speeds else 1.0
 
 
 def ending(run: Run, by: Metric) -> str:

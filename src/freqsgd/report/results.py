@@ -37,6 +37,7 @@ class Epoch:
     val_loss: float | None
     val_auc: float | None
     seconds: float | None  # of training, from the start of the run
+    samples_per_second: float | None
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,7 @@ def read_epochs(epochs: Iterable[Any]) -> Iterable[Epoch]:
                 val_loss=number(entry.get("val_loss")),
                 val_auc=number(entry.get("val_auc")),
                 seconds=number(entry.get("seconds")),
+                samples_per_second=number(entry.get("samples_per_second")),
             )
 
 
