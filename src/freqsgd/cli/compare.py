@@ -61,6 +61,7 @@ def compare(
     use_threads(threads)
     with Watcher() as watcher:
         loaded = load(data, progress=watcher.loading)
+        watcher.compiling()
         try:
             results = training.compare(
                 loaded,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
+from freqsgd.kernels.fm import step_kernel
 from freqsgd.training.fit import Progress
 
 __all__ = ["Watcher", "console"]
@@ -47,6 +49,11 @@ class Watcher:
     def loading(self, stage: str, done: int, total: int | None) -> None:
         """What :func:`freqsgd.data.load` reports."""
         self._show(stage, done, total, "")
+
+    def compiling(self) -> None:
+        """Compile the kernels, which a machine does once."""
+        self._show("compiling the kernels, once", 0, None, "")
+        step_kernel(np.int32)
 
     def training(self, progress: Progress, record: dict[str, Any]) -> None:
         """What :func:`freqsgd.training.fit` reports: one line per epoch, bars in between."""

@@ -48,6 +48,7 @@ def train(
     use_threads(threads)
     with Watcher() as watcher:
         loaded = load(data, progress=watcher.loading)
+        watcher.compiling()
         try:
             _, record = fit(
                 loaded,

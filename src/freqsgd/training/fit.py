@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import signal
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -46,8 +48,29 @@ class Progress:
     loss: float = math.nan  # mean of the current epoch's steps
 
 
-class InterruptedFitError(KeyboardInterrupt):
-    """Ctrl-C; what was done so far is saved where there is a folder."""
+class InterruptedFitError(Exception):
+    """Ctrl-C came; what was done so far is saved where there is a folder."""
+
+
+class _Interrupt:
+    """Notices Ctrl-C, so that training can stop between steps; a second one stops at once."""
+
+    def __init__(self) -> None:
+        self.came = False
+
+    def __enter__(self) -> _Interrupt:
+        self._before: Any = None
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _note(self, number: int, frame: Any) -> None:
+        self.came = True
+        signal.signal(signal.SIGINT, self._before)
 
 
 def fit(
@@ -142,14 +165,12 @@ class _Run:
         """Train to the end, evaluate, and return the best model."""
         record, progress = self.record, self.progress
         try:
-            while record["stopped"] is None:
-                self._epoch(listener)
-                self._evaluate()
-                self._save()
-                listener(progress, record)
-        except KeyboardInterrupt as interrupt:
-            self._save()
-            raise InterruptedFitError(str(self.folder or "")) from interrupt
+            with _Interrupt() as self.interrupt:
+                while record["stopped"] is None:
+                    self._epoch(listener)
+                    self._evaluate()
+                    self._save()
+                    listener(progress, record)
         except DivergedError as error:
             record["stopped"] = "diverged"
             record["error"] = (
@@ -181,6 +202,9 @@ class _Run:
             progress.seconds += time.perf_counter() - start
             progress.loss = float(self.losses[: progress.step].mean())
             listener(progress, self.record)
+            if self.interrupt.came:
+                self._save()
+                raise InterruptedFitError
             unsaved += len(losses)
             if unsaved >= (self.settings.checkpoint_steps or math.inf):
                 self._save()

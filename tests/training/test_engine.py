@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from freqsgd import CFSGD, FASGD
+from freqsgd.nn import FM, DeepFM
+from freqsgd.training.engine import DivergedError, engine_for, predictor_for
+from freqsgd.training.rules import OPTIMIZERS, Rule
+from tests.training.slow import SlowFM
+
+LR = {"sgd": 0.5, "fasgd": 0.5, "cfsgd": 0.5}  # the others: 0.05
+DECAY = {"weight_decay": 0.05, "weight_decay_power": 0.5}
+LINEAR = {**DECAY, "linear_lr_scale": 0.3, "linear_decay_scale": 3.0}
+
+
+def rule_of(name, **options):
+    return Rule(name, LR.get(name, 0.05), **options)
+
+
+def samples(sizes, count, widths=None, seed=0):
+    """Ids with many repetitions, and labels."""
+    rng = np.random.default_rng(seed)
+    columns = []
+    for size, width in zip(sizes, widths or [1] * len(sizes), strict=True):
+        part = np.minimum(rng.geometric(0.2, (count, width)) - 1, size - 1)
+        if width > 1:
+            part[rng.random((count, width)) < 0.4] = -1
+        columns.append(part)
+    ids = np.ascontiguousarray(np.concatenate(columns, 1), np.int32)
+    return ids, rng.integers(0, 2, count).astype(np.uint8)
+
+
+def frequencies_of(model):
+    return torch.linspace(0.02, 0.9, len(model.tokens.weight))
+
+
+def train(model, rule, ids, labels, batch=64, threads=1, passes=1, **options):
+    engine = engine_for(
+        model,
+        rule,
+        batch_size=batch,
+        threads=threads,
+        frequencies=frequencies_of(model),
+        **options,
+    )
+    order = np.random.default_rng(1).permutation(len(ids))
+    losses = []
+    for _ in range(passes):
+        for part in engine.train(ids, labels, order, np.full(-(-len(ids) // batch), rule.lr)):
+            losses += part.tolist()
+    return engine, losses
+
+
+def copy_of(model, **options):
+    other = type(model)(model.sizes, model.dim, widths=model.widths, **options)
+    other.load_state_dict(model.state_dict())
+    return other
+
+
+@pytest.mark.parametrize("options", [{}, DECAY, LINEAR], ids=["plain", "decay", "linear"])
+@pytest.mark.parametrize("dim", [3, 8, 21, 40])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_the_engine_equals_training_sample_by_sample(name, dim, options):
+    sizes = [30, 7, 11]
+    ids, labels = samples(sizes, 150)
+    model = FM(sizes, dim, init_scale=2.0)
+    rule = rule_of(name, **options)
+    starts = model.columns_start.tolist()
+    slow = SlowFM(
+        model.tokens.weight.detach().numpy(), 0.0, starts, name, rule.lr,
+        frequencies=frequencies_of(model).numpy(), **options,
+    )  # fmt: skip
+    order = np.random.default_rng(1).permutation(len(ids))
+    expected = [
+        slow.step(ids[order[i : i + 64]], labels[order[i : i + 64]]) for i in range(0, 150, 64)
+    ]
+    engine, losses = train(model, rule, ids, labels)
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    np.testing.assert_allclose(model.tokens.weight.detach(), slow.weight, rtol=2e-4, atol=3e-5)
+    assert model.bias.item() == pytest.approx(slow.bias, abs=1e-5)
+    if rule.counts:
+        np.testing.assert_array_equal(engine.state["counts"], slow.counts)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_bags_equal_training_sample_by_sample(name):
+    sizes, widths = [12, 9, 5], [1, 4, 2]
+    ids, labels = samples(sizes, 150, widths)
+    model = FM(sizes, 10, widths=widths, init_scale=2.0)
+    rule = rule_of(name, **DECAY)
+    slow = SlowFM(
+        model.tokens.weight.detach().numpy(), 0.0, model.columns_start.tolist(), name, rule.lr,
+        frequencies=frequencies_of(model).numpy(), **DECAY,
+    )  # fmt: skip
+    order = np.random.default_rng(1).permutation(len(ids))
+    for i in range(0, 150, 64):
+        slow.step(ids[order[i : i + 64]], labels[order[i : i + 64]])
+    train(model, rule, ids, labels)
+    np.testing.assert_allclose(model.tokens.weight.detach(), slow.weight, rtol=2e-4, atol=3e-5)
+
+
+def torch_optimizer(model, rule, fields):
+    law = {
+        "tokens_per_sample": fields,
+        "weight_decay": rule.weight_decay,
+        "weight_decay_power": rule.weight_decay_power,
+    }
+    parameters = list(model.parameters())
+    match rule.optimizer:
+        case "sgd" if rule.weight_decay == 0:
+            return torch.optim.SGD(parameters, rule.lr)
+        case "sgd":
+            return CFSGD(parameters, rule.lr, power=0.0, **law)
+        case "cfsgd":
+            return CFSGD(parameters, rule.lr, **law)
+        case "fasgd":
+            frequencies = {model.tokens.weight: frequencies_of(model)}
+            return FASGD(parameters, rule.lr, frequencies=frequencies, **law)
+        case "adagrad":
+            return torch.optim.Adagrad(parameters, rule.lr, weight_decay=rule.weight_decay)
+        case "adam":
+            return torch.optim.Adam(parameters, rule.lr, weight_decay=rule.weight_decay)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.05])
+@pytest.mark.parametrize("kind", [FM, DeepFM])
+@pytest.mark.parametrize("name", ["sgd", "fasgd", "cfsgd", "adagrad", "adam"])
+def test_the_engine_equals_autograd_and_the_torch_optimizer(name, kind, decay):
+    sizes = [40, 20]
+    ids, labels = samples(sizes, 330)
+    rule = rule_of(name, weight_decay=decay)
+    options = {"dropout": 0.0} if kind is DeepFM else {}
+    model = kind(sizes, 12, **options)
+    other = copy_of(model, sparse=name not in ("adagrad", "adam"), **options)
+    optimizer = torch_optimizer(other, rule, len(sizes))
+    order = np.random.default_rng(1).permutation(len(ids))
+    expected = []
+    for _ in range(2):
+        for i in range(0, len(ids), 64):
+            rows = order[i : i + 64]
+            optimizer.zero_grad()
+            logits = other(torch.from_numpy(ids[rows]))
+            loss = binary_cross_entropy_with_logits(logits, torch.from_numpy(labels[rows]).float())
+            loss.backward()
+            optimizer.step()
+            expected.append(loss.item())
+    _, losses = train(model, rule, ids, labels, passes=2)
+    np.testing.assert_allclose(losses, expected, rtol=2e-4)
+    for (key, ours), theirs in zip(
+        model.state_dict().items(), other.state_dict().values(), strict=True
+    ):
+        if key in ("network.0.bias", "network.4.bias") or key.endswith("running_mean"):
+            continue  # before batch norm: the bias's gradient is rounding noise, which Adam scales
+        torch.testing.assert_close(ours, theirs, rtol=2e-3, atol=2e-4, msg=key)
+
+
+@pytest.mark.parametrize("kind", [FM, DeepFM])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_any_number_of_threads_gives_the_same_bits(name, kind):
+    sizes = [300, 50]
+    ids, labels = samples(sizes, 3000)
+    first = kind(sizes, 48)
+    models = [copy_of(first) for _ in range(3)]
+    for model, threads in zip(models, (1, 2, 5), strict=True):
+        train(model, rule_of(name, **DECAY), ids, labels, batch=1000, threads=threads)
+    for model in models[1:]:
+        assert torch.equal(model.tokens.weight, models[0].tokens.weight)
+        assert torch.equal(model.bias, models[0].bias)
+
+
+@pytest.mark.parametrize("kind", [FM, DeepFM])
+@pytest.mark.parametrize("widths", [None, [1, 3]])
+def test_predictions_equal_the_modules(kind, widths):
+    sizes = [50, 20]
+    ids, _ = samples(sizes, 500, widths)
+    model = kind(sizes, 20, widths=widths, init_scale=4.0)
+    model.tokens.weight.data[:, -1].normal_()
+    model.eval()
+    expected = model(torch.from_numpy(ids)).detach().numpy()
+    rows = np.array([499, 3, 3, 0], np.int64)
+    predictor = predictor_for(model, threads=2)
+    np.testing.assert_allclose(predictor.predict(ids), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(predictor.predict(ids, rows), expected[rows], rtol=1e-4, atol=1e-5)
+    assert len(predictor.predict(ids[:0])) == 0
+
+
+def test_the_loss_is_exact_for_large_log_odds():
+    model = FM([2, 2], 4)
+    model.tokens.weight.data[:2, -1] = torch.tensor([80.0, -80.0])
+    ids = np.array([[0, 0], [1, 0], [0, 1], [1, 1]], np.int32)
+    labels = np.array([1, 0, 0, 1], np.uint8)
+    _, losses = train(model, Rule("sgd", 0.0), ids, labels, batch=4)
+    logits = model(torch.from_numpy(ids)).double()
+    expected = binary_cross_entropy_with_logits(logits, torch.from_numpy(labels).double())
+    assert losses[0] == pytest.approx(expected.item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", [FM, DeepFM])
+def test_a_loss_that_is_not_finite_stops_before_the_step_is_taken(kind):
+    model = kind([5, 5], 8)
+    ids, labels = samples([5, 5], 100)
+    model.tokens.weight.data[0, 0] = float("nan")
+    before = model.tokens.weight.detach().clone()
+    with pytest.raises(DivergedError, match="step 0"):
+        train(model, Rule("cfsgd", 1.0), ids, labels, batch=50, threads=2)
+    assert torch.equal(model.tokens.weight.nan_to_num(), before.nan_to_num())
+
+
+def test_counts_beyond_32_bits():
+    sizes = [5, 5]
+    ids, labels = samples(sizes, 100)
+    model = FM(sizes, 8)
+    narrow, wide = copy_of(model), copy_of(model)
+    rule = Rule("cfsgd", 0.5)
+    counts = torch.full((10,), 2**30, dtype=torch.int32)
+    engines = [engine_for(m, rule, batch_size=50) for m in (narrow, wide)]
+    engines[0].load_state({"counts": counts}, 2**30, 0)
+    engines[1].load_state({"counts": counts.long()}, 2**30, 0)
+    for engine in engines:
+        list(engine.train(ids, labels, np.arange(100), np.full(2, 0.5)))
+    assert torch.equal(narrow.tokens.weight, wide.tokens.weight)
+    engines[0].load_state({"counts": counts}, 2**31 - 50, 0)
+    list(engines[0].train(ids, labels, np.arange(100), np.full(2, 0.5)))
+    assert engines[0].state["counts"].dtype == torch.int64
+    assert engines[0].state["counts"].sum().item() == 10 * 2**30 + 200
+
+
+def test_arrays_that_the_kernel_cannot_read_are_refused():
+    engine = engine_for(FM([5, 5], 8), Rule("sgd", 0.1))
+    with pytest.raises(ValueError, match="int32 array of 2 columns"):
+        engine.predict(np.zeros((3, 2), np.int64))
+    with pytest.raises(ValueError, match="int32 array of 2 columns"):
+        engine.predict(np.zeros((3, 3), np.int32))
+    with pytest.raises(ValueError, match="int64"):
+        engine.predict(np.zeros((3, 2), np.int32), np.zeros(2, np.int32))
+    with pytest.raises(ValueError, match="float32 on the CPU"):
+        engine_for(FM([5, 5], 8).double(), Rule("sgd", 0.1))
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_state_is_as_large_as_the_rule_says(name):
+    model = FM([90, 10], 15)
+    engine = engine_for(model, Rule(name, 0.1), frequencies=frequencies_of(model))
+    bias = 8 if "ada" in name else 0
+    expected = {
+        "sgd": 0, "fasgd": 400, "cfsgd": 400, "adagrad": 6400, "rowwise-adagrad": 800, "adam": 12800
+    }  # fmt: skip
+    assert engine.state_bytes == expected[name] + bias

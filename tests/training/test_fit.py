@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import signal
+
+import numpy as np
+import pytest
+import torch
+
+from freqsgd.data.dataset import DataError, Splits
+from freqsgd.training import Rule, Settings, compare, fit
+from freqsgd.training.fit import InterruptedFitError
+from freqsgd.training.metrics import auc, cross_entropy
+from freqsgd.training.model_folder import load_model
+from tests.training.made_up import dataset
+
+SMALL = Settings(dim=4, batch_size=100, epochs=3, patience=3)
+
+
+def interrupt_at(step):
+    """A listener that presses Ctrl-C in the middle of the second epoch."""
+
+    def listener(progress, record):
+        if progress.epoch == 1 and progress.step == step:
+            signal.raise_signal(signal.SIGINT)
+
+    return listener
+
+
+def test_training_stops_when_validation_auc_has_not_risen_for_two_epochs():
+    _, record = fit(dataset(), Rule("cfsgd", 3.0), Settings(dim=8, batch_size=100))
+    scores = [epoch["val_auc"] for epoch in record["epochs"]]
+    assert record["stopped"] == "patience"
+    assert record["best_epoch"] == int(np.argmax(scores)) + 1 == len(scores) - 2
+    assert record["best_val_auc"] == max(scores)
+
+
+def test_the_model_returned_is_that_of_the_best_epoch():
+    data = dataset()
+    model, record = fit(data, Rule("cfsgd", 3.0), Settings(dim=8, batch_size=100))
+    assert record["best_epoch"] < len(record["epochs"])
+    for rows, prefix in ((data.splits.validation, "val"), (data.splits.test, "test")):
+        logits = model(torch.from_numpy(data.ids[rows])).detach().numpy()
+        labels = data.labels[rows]
+        told = record if prefix == "test" else record["epochs"][record["best_epoch"] - 1]
+        assert told[f"{prefix}_auc"] == pytest.approx(auc(logits, labels), abs=1e-6)
+        assert told[f"{prefix}_loss"] == pytest.approx(cross_entropy(logits, labels), abs=1e-6)
+
+
+def test_the_training_loss_is_the_mean_over_samples_not_over_batches():
+    data = dataset(rows=260)  # 208 to train on: batches of 200 and 8
+    settings = Settings(dim=4, batch_size=200, epochs=1)
+    model, record = fit(data, Rule("sgd", 0.0), settings)
+    train = data.splits.train
+    logits = model(torch.from_numpy(data.ids[train])).detach().numpy()
+    expected = cross_entropy(logits, data.labels[train])
+    assert record["epochs"][0]["train_loss"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_linearly_decaying_rate_ends_near_zero():
+    data = dataset()
+    settings = dataclasses.replace(SMALL, lr_decay="linear", epochs=2)
+    _, record = fit(data, Rule("sgd", 1.0), settings)
+    steps = 2 * -(-len(data.splits.train) // 100)
+    assert [e["lr"] for e in record["epochs"]] == pytest.approx([0.5 + 1 / steps, 1 / steps])
+
+
+def test_tokens_that_training_never_shows_add_nothing():
+    data = dataset()
+    fields = tuple(dataclasses.replace(f, size=f.size + 1) for f in data.fields)
+    model, _ = fit(dataclasses.replace(data, fields=fields), Rule("adam", 0.01), SMALL)
+    assert not model.tokens.weight[60].any()
+    assert not model.tokens.weight[101].any()
+
+
+def test_one_seed_gives_one_result_and_another_another():
+    results = [
+        fit(dataset(), Rule("cfsgd", 1.0), dataclasses.replace(SMALL, model=kind, seed=seed))[0]
+        for kind in ("fm", "deepfm")
+        for seed in (0, 0, 1)
+    ]
+    for first, again, other in (results[:3], results[3:]):
+        assert torch.equal(first.tokens.weight, again.tokens.weight)
+        assert not torch.equal(first.tokens.weight, other.tokens.weight)
+
+
+def test_the_global_random_state_is_left_alone():
+    before = torch.get_rng_state()
+    fit(dataset(), Rule("cfsgd", 1.0), dataclasses.replace(SMALL, model="deepfm", epochs=1))
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("model", ["fm", "deepfm"])
+@pytest.mark.parametrize("optimizer", ["cfsgd", "adam", "rowwise-adagrad"])
+def test_ctrl_c_saves_and_resuming_gives_the_bits_of_an_uninterrupted_run(
+    optimizer, model, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("freqsgd.training.engine._LONGEST_CALL", 1.0)  # a step at a time
+    data, rule = dataset(), Rule(optimizer, 0.05, weight_decay=1e-3)
+    settings = dataclasses.replace(SMALL, model=model, lr_decay="linear")
+    whole, record = fit(data, rule, settings)
+    with pytest.raises(InterruptedFitError):
+        fit(data, rule, settings, folder=tmp_path / "run", listener=interrupt_at(7))
+    resumed, again = fit(data, rule, settings, folder=tmp_path / "run", resume=True)
+    for ours, theirs in zip(
+        resumed.state_dict().values(), whole.state_dict().values(), strict=True
+    ):
+        assert torch.equal(ours, theirs)
+    timings = ("seconds", "samples_per_second")
+    for a, b in zip(again["epochs"], record["epochs"], strict=True):
+        assert {k: v for k, v in a.items() if k not in timings} == {
+            k: v for k, v in b.items() if k not in timings
+        }
+    assert again["test_auc"] == record["test_auc"]
+
+
+def test_resuming_a_finished_run_returns_its_result_without_training(tmp_path):
+    data, rule = dataset(), Rule("cfsgd", 1.0)
+    first, record = fit(data, rule, SMALL, folder=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
+    again, told = fit(data, rule, SMALL, folder=tmp_path, resume=True)
+    assert told == record
+    assert torch.equal(first.tokens.weight, again.tokens.weight)
+
+
+def test_a_folder_in_use_is_not_overwritten(tmp_path):
+    fit(dataset(), Rule("cfsgd", 1.0), SMALL, folder=tmp_path)
+    with pytest.raises(DataError, match=r"holds a model\.safetensors already"):
+        fit(dataset(), Rule("cfsgd", 1.0), SMALL, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("rule", "settings", "data", "message"),
+    [
+        (Rule("cfsgd", 2.0), SMALL, dataset(), "lr 1.0, now lr is 2.0"),
+        (Rule("sgd", 1.0), SMALL, dataset(), "optimizer cfsgd"),
+        (Rule("cfsgd", 1.0), dataclasses.replace(SMALL, seed=3), dataset(), "seed 0"),
+        (Rule("cfsgd", 1.0), SMALL, dataset(seed=5), "positive_rate"),
+    ],
+)
+def test_resuming_with_other_options_or_data_is_refused(rule, settings, data, message, tmp_path):
+    for folder, listener in ((tmp_path / "a", None), (tmp_path / "b", interrupt_at(24))):
+        with contextlib.suppress(InterruptedFitError):
+            fit(dataset(), Rule("cfsgd", 1.0), SMALL, folder=folder, listener=listener)
+        with pytest.raises(DataError, match=f"cannot resume.*{message}"):
+            fit(data, rule, settings, folder=folder, resume=True)
+
+
+def test_a_diverging_run_says_where_and_what_to_do_and_keeps_its_best_epoch(tmp_path):
+    data = dataset()
+    _, record = fit(data, Rule("sgd", 1e6), Settings(dim=8, batch_size=100), folder=tmp_path)
+    assert record["stopped"] == "diverged"
+    assert "step" in record["error"]
+    assert "lr 1e+06: try a smaller learning rate" in record["error"]
+    json.dumps(record, allow_nan=False)
+    load_model(tmp_path)
+
+
+def test_a_comparison_starts_all_optimizers_alike_and_writes_after_each(tmp_path):
+    results = compare(dataset(), [Rule("sgd", 0.0), Rule("adam", 0.0)], SMALL, out=tmp_path / "out")
+    assert results["runs"][0]["epochs"][0]["val_auc"] == results["runs"][1]["epochs"][0]["val_auc"]
+    written = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert written == results
+    assert [run["optimizer"] for run in written["runs"]] == ["sgd", "adam"]
+    for name in ("sgd", "adam"):
+        load_model(tmp_path / "out" / "models" / name)
+    with pytest.raises(DataError, match="holds results already"):
+        compare(dataset(), [Rule("sgd", 1.0)], SMALL, out=tmp_path / "out")
+
+
+def test_an_optimizer_named_twice_is_refused():
+    with pytest.raises(ValueError, match="named once"):
+        compare(dataset(), [Rule("sgd", 1.0), Rule("sgd", 2.0)], SMALL)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: {"splits": Splits(d.splits.train[:0], *[d.splits.validation] * 2)}, "0 rows to"),
+        (
+            lambda d: {"splits": Splits(d.splits.train, d.splits.train[:0], d.splits.test)},
+            "0 to val",
+        ),
+        (lambda d: {"labels": np.ones_like(d.labels)}, "labels of made-up are 1"),
+        (lambda d: {"ids": d.ids + np.int32(40)}, "out of range"),
+        (lambda d: {"ids": d.ids - np.int32(1)}, "out of range"),
+    ],
+)
+def test_data_that_cannot_be_trained_on_is_refused(change, message):
+    data = dataset()
+    with pytest.raises(DataError, match=message):
+        fit(dataclasses.replace(data, **change(data)), Rule("sgd", 1.0), SMALL)
+
+
+def test_without_test_rows_the_test_figures_are_missing():
+    data = dataset()
+    splits = Splits(data.splits.train, data.splits.validation, data.splits.test[:0])
+    _, record = fit(dataclasses.replace(data, splits=splits), Rule("cfsgd", 1.0), SMALL)
+    assert record["test_auc"] is None
+    assert record["test_auc_by_frequency"] == {"head": None, "torso": None, "tail": None}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model": "gbm"}, "unknown model 'gbm'; known: fm, deepfm"),
+        ({"epochs": 0}, "epochs"),
+        ({"dim": 0}, "dim"),
+        ({"batch_size": -1}, "batch_size"),
+        ({"lr_decay": "cosine"}, "constant or linear"),
+        ({"init_scale": 0.0}, "init_scale"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"seed": -1}, "seed"),
+        ({"checkpoint_steps": 0}, "checkpoint_steps"),
+    ],
+)
+def test_settings_out_of_range_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        Settings(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"optimizer": "adamw"}, "known: sgd, fasgd, cfsgd"),
+        ({"lr": -1.0}, "lr"),
+        ({"lr": float("nan")}, "lr"),
+        ({"weight_decay": -0.1}, "weight_decay"),
+        ({"weight_decay_power": 2.0}, "weight_decay_power"),
+        ({"linear_lr_scale": -1.0}, "linear_lr_scale"),
+        ({"max_lr": 0.0}, "max_lr"),
+    ],
+)
+def test_rules_out_of_range_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        Rule(**{"optimizer": "cfsgd", "lr": 1.0, **options})
