@@ -1,4 +1,4 @@
-"""Consecutive rows of a file, as columns."""
+"""Consecutive rows of a file."""
 
 from __future__ import annotations
 
@@ -12,25 +12,41 @@ from numpy.typing import NDArray
 
 from freqsgd.data.formats import Parquet, TextFormat
 
-__all__ = ["Block", "read_blocks"]
+__all__ = ["Block", "RawText", "read_blocks"]
+
+
+@dataclass(frozen=True)
+class RawText:
+    """Rows of text without quotes, each with all the columns."""
+
+    data: bytes
+    stops: NDArray[np.int32]  # (rows, columns): where each cell stops, one byte before the next
+    names: list[str]  # of the columns
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rows of a file: the well-formed ones as columns, the malformed ones by place and reason."""
+    """The well-formed rows in a part of a file, and the place and fault of malformed ones."""
 
-    frame: pl.DataFrame  # null and "" both mean that a value is missing
+    frame: pl.DataFrame  # columns; null and "" both mean that a value is missing
+    raw: RawText | None  # the same rows; None: all columns asked for are in the frame
     numbers: NDArray[np.int64]  # of the line (in Parquet: of the row) where each row starts
     unit: str  # what the numbers count: "line" or "row"
-    malformed: list[tuple[int, str, str]]  # number, place, reason
+    malformed: list[tuple[int, str, str]]  # number, place, fault
     done: float  # the part of the file that is read, from 0 to 1
 
 
-def read_blocks(path: Path, form: TextFormat | Parquet, columns: Sequence[str]) -> Iterator[Block]:
-    """All rows of a file in order, a bounded number at a time."""
+def read_blocks(
+    path: Path, form: TextFormat | Parquet, columns: Sequence[str], raw: Sequence[str] = ()
+) -> Iterator[Block]:
+    """All rows of a file in order, a bounded number at a time.
+
+    The columns ``raw`` may be left as raw text; they are then missing from the frame.
+    """
     from freqsgd.data.parquet import read_parquet
     from freqsgd.data.text import read_text
 
+    columns, raw = list(dict.fromkeys(columns)), list(dict.fromkeys(raw))
     if isinstance(form, Parquet):
-        return read_parquet(path, columns)
-    return read_text(path, form, columns)
+        return read_parquet(path, [*columns, *(name for name in raw if name not in columns)])
+    return read_text(path, form, columns, raw)

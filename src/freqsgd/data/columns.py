@@ -20,13 +20,15 @@ class Column:
     edges: tuple[float, ...] = ()  # of a number's bins; without any the log rule is used
     width: int = 1  # tokens of a bag at most; what is beyond them is cut off
 
+    @property
+    def is_number(self) -> bool:
+        """Whether its values are numbers, which are put into bins."""
+        return self.kind in ("number", "integer")
 
-def is_unreadable(column: Column, dtype: pl.DataType) -> pl.Expr | None:
-    """Whether a value is there but cannot be turned into a token; None: it always can."""
-    if column.kind not in ("number", "integer"):
-        return None
-    value = _number(column)
-    raw = pl.col(column.name)
+
+def is_unreadable(column: Column, dtype: pl.DataType) -> pl.Expr:
+    """Whether a value of a numeric column is there but is no number."""
+    raw, value = pl.col(column.name), _number(column)
     present = raw.is_not_null() & (raw != MISSING) if dtype == pl.String else raw.is_not_null()
     unreadable = value.is_null() & present
     if column.kind == "number":
@@ -56,8 +58,9 @@ def _number(column: Column) -> pl.Expr:
 
 def _log_bin(value: pl.Expr) -> pl.Expr:
     """floor(log(x)^2) for x > 2, else floor(x) - 2: the competition winner's rule for Criteo."""
+    high = value.log().pow(2).floor().cast(pl.Int64, strict=False)
     low = value.clip(-(2**53), 2).floor().cast(pl.Int64) - 2
-    return pl.when(value > 2).then(value.log().pow(2).floor().cast(pl.Int64)).otherwise(low)
+    return pl.when(value > 2).then(high).otherwise(low)
 
 
 def _quantile_bin(value: pl.Expr, edges: tuple[float, ...]) -> pl.Expr:

@@ -18,9 +18,10 @@ from freqsgd.data.dataset import DataError, DataWarning, Field
 from freqsgd.data.files import write_whole
 from freqsgd.data.formats import format_for, list_files
 from freqsgd.data.malformed import MalformedRows
-from freqsgd.data.samples import read_samples
+from freqsgd.data.samples import SampleReader, Samples
 from freqsgd.data.schema import check_file
-from freqsgd.data.vocabulary import KnownTokens, token_codes
+from freqsgd.data.target import Target
+from freqsgd.data.vocabulary import known_table, to_ids
 
 __all__ = ["Encoder"]
 
@@ -96,7 +97,7 @@ class Encoder:
 
     def tokens(self, field: int) -> list[str]:
         """The text of each token of a field, by id."""
-        texts = self._texts[field].to_list()
+        texts = self._texts()[field].to_list()
         return ["<rare>", *("<missing>" if text == MISSING else text for text in texts)]
 
     def encode_file(self, path: str, *, max_bad_rows: int = 0) -> Iterator[NDArray[np.int32]]:
@@ -108,34 +109,27 @@ class Encoder:
         warning says where they are.
         """
         malformed = MalformedRows(max_bad_rows)
-        known = self.known_tokens()
-        for file in list_files(Path(path)):
-            form = format_for(self.kind, file)
-            check_file(file, form, self.columns)
-            for samples in read_samples(file, form, self.columns, malformed):
-                yield self.encode(samples.frame, known)
+        files = list_files(Path(path))
+        for file in files:
+            check_file(file, format_for(self.kind, file), self.columns)
+        for ids, _ in self.read(files, malformed):
+            yield ids
         if malformed.count:
             warnings.warn(malformed.dropped(), DataWarning, stacklevel=2)
 
-    def encode(self, frame: pl.DataFrame, known: Sequence[KnownTokens]) -> NDArray[np.int32]:
-        """Ids of rows whose tokens are given as text."""
-        ids = token_codes(frame, self.columns, known)
-        start = 0
-        for column, tokens in zip(self.columns, known, strict=True):
-            place = ids[:, start : start + column.width]
-            place[:] = tokens.ids(place)
-            start += column.width
-        return ids
+    def read(
+        self, files: Sequence[Path], malformed: MalformedRows, target: Target | None = None
+    ) -> Iterator[tuple[NDArray[np.int32], Samples]]:
+        """Ids of the samples of files, and the samples."""
+        table, known = known_table(self._texts())
+        reader = SampleReader(self.columns, table, malformed, target, add=False)
+        for file in files:
+            for samples in reader.read(file, format_for(self.kind, file)):
+                yield to_ids(samples.codes, known), samples
 
-    def known_tokens(self) -> list[KnownTokens]:
-        """The tokens of each field, ready to be looked up."""
-        return [KnownTokens(texts) for texts in self._texts]
-
-    @property
     def _texts(self) -> list[pl.Series]:
-        ends = np.cumsum([field.size - 1 for field in self.fields])
+        """The tokens of each field in the order of their ids, from 1 on."""
+        ends = np.cumsum([field.size - 1 for field in self.fields]).tolist()
+        sizes = (field.size - 1 for field in self.fields)
         texts = self._tokens["token"]
-        return [
-            texts[int(end) - field.size + 1 : int(end)]
-            for field, end in zip(self.fields, ends, strict=True)
-        ]
+        return [texts.slice(end - size, size) for end, size in zip(ends, sizes, strict=True)]

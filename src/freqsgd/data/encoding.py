@@ -7,12 +7,11 @@ disk; when all tokens have been counted, their codes there are replaced by their
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.data.columns import Column
@@ -20,8 +19,9 @@ from freqsgd.data.dataset import DataError
 from freqsgd.data.encoder import Encoder
 from freqsgd.data.formats import format_for
 from freqsgd.data.malformed import MalformedRows
-from freqsgd.data.samples import Samples, Target, read_samples
-from freqsgd.data.vocabulary import Vocabulary, token_codes
+from freqsgd.data.samples import SampleReader, Samples
+from freqsgd.data.target import Target
+from freqsgd.data.vocabulary import Vocabulary, to_ids
 
 __all__ = ["IDS", "LABELS", "ORDER", "SUMMARY", "Progress", "Source", "encode"]
 
@@ -56,10 +56,9 @@ def encode(source: Source, folder: Path, progress: Progress | None = None) -> No
     with _Writer(folder) as writer:
         encoder = _encode_and_rank(source, writer, malformed, progress)
         rows = [writer.rows]
-        known = encoder.known_tokens() if source.validation or source.test else []
         for files in (source.validation, source.test):
-            for samples in _read(source, files, malformed, progress):
-                writer.write(encoder.encode(samples.frame, known), samples)
+            for ids, samples in encoder.read(files, malformed, source.target):
+                writer.write(ids, samples)
             rows.append(writer.rows - sum(rows))
             if files and rows[-1] == 0:
                 raise DataError(f"{files[0]}: there are no rows")
@@ -89,44 +88,38 @@ class _Writer:
         self.rows += len(ids)
         self.positives += int(samples.labels.sum())
 
-    def replace(
-        self, tables: list[NDArray[np.int32]], width: int, progress: Progress | None
-    ) -> None:
-        """Replace the codes in each column by the ids that its table has for them."""
+    def number(self, ids: NDArray[np.int32], width: int, progress: Progress | None) -> None:
+        """Replace the codes that were written by their ids."""
         file = self._files[0]
         step = max(1, _BLOCK_BYTES // (4 * width))
         for start in range(0, self.rows, step):
             if progress:
                 progress("numbering tokens", start, self.rows)
             file.seek(4 * width * start)
-            data = bytearray(file.read(4 * width * step))
-            codes = np.frombuffer(data, np.int32).reshape(-1, width)
-            for column, table in enumerate(tables):
-                codes[:, column] = table[codes[:, column]]
+            codes = np.frombuffer(file.read(4 * width * step), np.int32)
             file.seek(4 * width * start)
-            file.write(data)
+            file.write(to_ids(codes, ids).data)
 
 
 def _encode_and_rank(
     source: Source, writer: _Writer, malformed: MalformedRows, progress: Progress | None
 ) -> Encoder:
     """Write the samples of the source's files, and number their tokens."""
-    vocabularies = [Vocabulary() for _ in source.columns]
-    for samples in _read(source, source.files, malformed, progress):
-        codes = token_codes(samples.frame, source.columns, vocabularies)
-        start = 0
-        for vocabulary, column in zip(vocabularies, source.columns, strict=True):
-            vocabulary.count(codes[:, start : start + column.width])
-            start += column.width
-        writer.write(codes, samples)
+    vocabulary = Vocabulary()
+    reader = SampleReader(source.columns, vocabulary.table, malformed, source.target, add=True)
+    sizes = [path.stat().st_size for path in source.files]
+    for index, path in enumerate(source.files):
+        for samples in reader.read(path, format_for(source.kind, path)):
+            vocabulary.count(samples.codes)
+            writer.write(samples.codes, samples)
+            if progress:
+                done = sum(sizes[:index]) + round(samples.done * sizes[index])
+                progress("encoding", done, sum(sizes))
     _check_labels(source, writer)
-    frames, tables = [], []
-    for field, (vocabulary, column) in enumerate(zip(vocabularies, source.columns, strict=True)):
-        tokens, table = vocabulary.rank(source.min_count)
-        frames.append(tokens.select(pl.lit(field, pl.Int32).alias("field"), pl.all()))
-        tables += [table] * column.width
-    writer.replace(tables, len(tables), progress)
-    return Encoder(source.kind, source.columns, pl.concat(frames))
+    tokens, ids = vocabulary.rank(source.columns, source.min_count)
+    del vocabulary, reader  # which hold every text
+    writer.number(ids, sum(column.width for column in source.columns), progress)
+    return Encoder(source.kind, source.columns, tokens)
 
 
 def _check_labels(source: Source, writer: _Writer) -> None:
@@ -139,16 +132,3 @@ def _check_labels(source: Source, writer: _Writer) -> None:
             f"{place}: all {writer.rows:,} labels ({source.target.label!r}) are {label}, so there "
             "is nothing to learn; is this the right column?"
         )
-
-
-def _read(
-    source: Source, files: tuple[Path, ...], malformed: MalformedRows, progress: Progress | None
-) -> Iterator[Samples]:
-    sizes = [path.stat().st_size for path in files]
-    for index, path in enumerate(files):
-        form = format_for(source.kind, path)
-        for samples in read_samples(path, form, source.columns, malformed, source.target):
-            yield samples
-            if progress:
-                done = sum(sizes[:index]) + round(samples.done * sizes[index])
-                progress("encoding", done, sum(sizes))

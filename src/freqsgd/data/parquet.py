@@ -32,7 +32,7 @@ def read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Block]:
         for start in range(0, rows, BLOCK_ROWS):
             frame = scan.select(columns).slice(start, BLOCK_ROWS).collect()
             stop = start + len(frame)
-            yield Block(frame, np.arange(start + 1, stop + 1), "row", [], stop / rows)
+            yield Block(frame, None, np.arange(start + 1, stop + 1), "row", [], stop / rows)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _unreadable(path, error) from error
 

@@ -2,49 +2,64 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["NO_QUOTE", "find_rows"]
+__all__ = ["FoundRows", "find_rows"]
 
-NO_QUOTE = 256  # no byte: quotes have no meaning
+_NO_QUOTE = 256  # no byte
+_NEWLINE = ord("\n")
 
-_NEWLINE, _RETURN = ord("\n"), ord("\r")
 
-
-def _find_rows(data: Any, separator: Any, quote: Any, ends: Any, cells: Any, lines: Any) -> int:
-    rows, count, line, start, inside = 0, 1, 0, 0, False
+def _find_rows(
+    data: Any, separator: Any, quote: Any, stops: Any, ends: Any, cells: Any, lines: Any
+) -> Any:
+    rows, stopped, line, before, inside = 0, 0, 0, 0, False
+    highest = max(separator, _NEWLINE, quote if quote != _NO_QUOTE else 0)
     for position in range(len(data)):
         byte = data[position]
-        if byte == quote:
-            inside = not inside  # a doubled quote closes and opens again
+        if byte > highest:
+            continue  # as most are
+        if byte == separator:
+            if not inside:
+                stops[stopped] = position
+                stopped += 1
         elif byte == _NEWLINE:
             line += 1
             if not inside:
-                length = position - start
-                blank = length == 0 or (length == 1 and data[start] == _RETURN)
-                ends[rows], cells[rows], lines[rows] = position + 1, 0 if blank else count, line
-                rows, count, start = rows + 1, 1, position + 1
-        elif byte == separator and not inside:
-            count += 1
+                stops[stopped] = position
+                stopped += 1
+                ends[rows], cells[rows], lines[rows] = position + 1, stopped - before, line
+                rows, before = rows + 1, stopped
+        elif byte == quote:
+            inside = not inside  # a doubled quote closes and opens again
     return rows
 
 
 _compiled = njit(cache=True, nogil=True)(_find_rows)
 
 
-def find_rows(
-    data: bytes, separator: int, quote: int = NO_QUOTE
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-    """The rows that are whole: where each ends, its number of cells, the lines up to its end.
+@dataclass(frozen=True)
+class FoundRows:
+    """Where rows of text are, and their cells."""
 
-    A row ends at a newline outside quotes. A blank line has no cells.
-    """
+    ends: NDArray[np.int64]  # of each row
+    cells: NDArray[np.int32]  # how many it has
+    lines: NDArray[np.int64]  # up to its end
+    stops: NDArray[np.int32]  # of the cells of all rows
+
+
+def find_rows(data: bytes, separator: str, *, quoted: bool) -> FoundRows:
+    """The rows that are whole. A row ends at a newline; outside quotes, if these have a meaning."""
     most = data.count(b"\n")
+    stops = np.empty(most + data.count(separator.encode()), np.int32)
     ends, lines = np.empty(most, np.int64), np.empty(most, np.int64)
     cells = np.empty(most, np.int32)
-    rows = _compiled(np.frombuffer(data, np.uint8), separator, quote, ends, cells, lines)
-    return ends[:rows], cells[:rows], lines[:rows]
+    quote = ord('"') if quoted else _NO_QUOTE
+    text = np.frombuffer(data, np.uint8)
+    rows = _compiled(text, ord(separator), quote, stops, ends, cells, lines)
+    return FoundRows(ends[:rows], cells[:rows], lines[:rows], stops)

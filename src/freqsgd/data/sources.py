@@ -11,10 +11,10 @@ from freqsgd.data.catalogue import known_dataset, locate
 from freqsgd.data.columns import Column
 from freqsgd.data.encoding import Source
 from freqsgd.data.formats import CRITEO_COLUMNS, MOVIELENS_COLUMNS, format_of, list_files
-from freqsgd.data.samples import Target
 from freqsgd.data.schema import check_file, check_names
 from freqsgd.data.splits import split_column
 from freqsgd.data.tables import table_columns
+from freqsgd.data.target import Target
 
 if TYPE_CHECKING:
     from freqsgd.data.options import DataOptions

@@ -14,14 +14,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from freqsgd.data.blocks import Block
+from freqsgd.data.blocks import Block, RawText
 from freqsgd.data.dataset import DataError
 from freqsgd.data.formats import TextFormat
-from freqsgd.data.scan import NO_QUOTE, find_rows
+from freqsgd.data.scan import FoundRows, find_rows
 
 __all__ = ["read_text", "text_columns"]
 
-BLOCK_BYTES = 1 << 25
+BLOCK_BYTES = 1 << 24
 _LONGEST_ROW = 1 << 24
 _BOM = b"\xef\xbb\xbf"
 
@@ -31,15 +31,18 @@ class _Rows:
     """The text of consecutive rows, and where they are."""
 
     data: bytes
-    ends: NDArray[np.int64]  # of the rows, in data
-    cells: NDArray[np.int32]  # of each row; 0: a blank line
-    first: NDArray[np.int64]  # line of each
-    last: NDArray[np.int64]
+    found: FoundRows
+    lines: int  # in the file before them
     done: float  # the part of the file up to here
 
     def text(self, start: int, stop: int) -> bytes:
         """The text of some rows."""
-        return self.data[self.ends[start - 1] if start else 0 : self.ends[stop - 1] if stop else 0]
+        ends = self.found.ends
+        return self.data[ends[start - 1] if start else 0 : ends[stop - 1] if stop else 0]
+
+    def first_lines(self) -> NDArray[np.int64]:
+        """The number of the line where each row starts."""
+        return self.lines + 1 + np.concatenate([[0], self.found.lines[:-1]])
 
 
 def text_columns(path: Path, form: TextFormat) -> list[str]:
@@ -50,16 +53,18 @@ def text_columns(path: Path, form: TextFormat) -> list[str]:
     raise DataError(f"{path}: the file is empty")
 
 
-def read_text(path: Path, form: TextFormat, columns: Sequence[str]) -> Iterator[Block]:
-    """Blocks of consecutive rows with the given columns as text; "" where a cell is empty."""
+def read_text(
+    path: Path, form: TextFormat, columns: Sequence[str], raw: Sequence[str]
+) -> Iterator[Block]:
+    """Blocks of consecutive rows; the cells of the columns are text, "" where they are empty."""
     names: list[str] = []
     with _open(path) as file:
         for rows in _whole_rows(path, file, form):
-            skip = 0
+            header = 0
             if not names:
-                names = _names(path, rows, form, columns)
-                skip = 0 if form.layouts else 1
-            yield _parse(path, rows, skip, names, form, columns)
+                names = _names(path, rows, form, [*columns, *raw])
+                header = 0 if form.layouts else 1
+            yield _parse(path, rows, header, names, form, columns, raw)
 
 
 def _open(path: Path) -> BinaryIO:
@@ -72,7 +77,6 @@ def _open(path: Path) -> BinaryIO:
 def _whole_rows(path: Path, file: BinaryIO, form: TextFormat) -> Iterator[_Rows]:
     """Read block after block, each cut at the end of its last whole row."""
     size, lines, rest, more = path.stat().st_size, 0, b"", True
-    quote = ord('"') if form.quoted else NO_QUOTE
     while more:
         try:
             block = file.read(BLOCK_BYTES)
@@ -87,23 +91,22 @@ def _whole_rows(path: Path, file: BinaryIO, form: TextFormat) -> Iterator[_Rows]
             data += b"\n"
         whole = data.rfind(b"\n") + 1
         data, rest = data[:whole], data[whole:]
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n")
         if len(form.separator) > 1:
             data = data.replace(form.separator.encode(), _separator(form).encode())
-        ends, cells, ended = find_rows(data, ord(_separator(form)), quote)
-        end = int(ends[-1]) if len(ends) else 0
-        data, rest = data[:end], data[end:] + rest
+        found = find_rows(data, _separator(form), quoted=form.quoted)
+        end, ended = (found.ends[-1], int(found.lines[-1])) if len(found.ends) else (0, 0)
+        if end < len(data):  # inside quotes
+            data, rest = data[:end], data[end:] + rest
         if len(rest) > _LONGEST_ROW:
-            line = lines + 1 + (int(ended[-1]) if end else 0)
             raise DataError(
-                f"{path}, line {line}: this row is longer than {_LONGEST_ROW >> 20} MB; "
-                "is there a quote that is never closed?"
+                f"{path}, line {lines + ended + 1}: this row is longer than "
+                f"{_LONGEST_ROW >> 20} MB; is there a quote that is never closed?"
             )
-        if end == 0:
-            continue
-        last = lines + ended
-        first = np.concatenate([[lines], last[:-1]]) + 1
-        lines = int(last[-1])
-        yield _Rows(data, ends, cells, first, last, position / max(size, 1))
+        if data:
+            yield _Rows(data, found, lines, position / max(size, 1))
+        lines += ended
     if rest:
         raise DataError(f"{path}, line {lines + 1}: a quote in this row is never closed")
 
@@ -126,9 +129,11 @@ def _names(path: Path, rows: _Rows, form: TextFormat, columns: Sequence[str]) ->
     """Names of the columns, by the header or, where there is none, by their number."""
     if form.layouts:
         fitting = [layout for layout in form.layouts if set(columns) <= set(layout)]
-        return list(next((names for names in fitting if len(names) == rows.cells[0]), fitting[0]))
+        return list(
+            next((names for names in fitting if len(names) == rows.found.cells[0]), fitting[0])
+        )
     try:
-        header = rows.text(0, 1).decode().rstrip("\r\n")
+        header = rows.text(0, 1).decode().rstrip("\n")
     except UnicodeDecodeError:
         raise DataError(f"{path}, line 1: the header is not UTF-8 text; convert it") from None
     names = next(csv.reader([header])) if form.quoted else header.split(form.separator)
@@ -141,49 +146,52 @@ def _names(path: Path, rows: _Rows, form: TextFormat, columns: Sequence[str]) ->
 def _parse(
     path: Path,
     rows: _Rows,
-    skip: int,
+    header: int,
     names: list[str],
     form: TextFormat,
     columns: Sequence[str],
+    raw: Sequence[str],
 ) -> Block:
-    """Turn text into columns, leaving out malformed rows and the first ``skip`` ones."""
-    wrong = (rows.cells != len(names)) & (rows.cells > 0)
-    blank_is_a_row = len(names) == 1  # whose cell is empty
-    keep = ~wrong & ((rows.cells > 0) | blank_is_a_row)
-    keep[:skip] = wrong[:skip] = False
-    reasons = {
-        int(row): f"{rows.cells[row]} columns, expected {len(names)}"
-        for row in np.flatnonzero(wrong)
+    """Leave out the header, blank lines and malformed rows; turn the rest into columns."""
+    cells, first = rows.found.cells, rows.first_lines()
+    blank = np.diff(rows.found.ends, prepend=0) == 1
+    if len(names) == 1:
+        blank[:] = False  # the line is a row whose cell is empty
+    wrong = (cells != len(names)) & ~blank
+    wrong[:header] = False
+    faults = {
+        int(row): f"{cells[row]} columns, expected {len(names)}" for row in np.flatnonzero(wrong)
     }
-    frame = _frame(rows, keep, names, form, columns)
-    if frame is None:
-        for row in _not_utf8(rows, keep):
-            reasons[row] = "not UTF-8 text"
-            keep[row] = False
-        frame = _frame(rows, keep, names, form, columns)
-    if frame is None or len(frame) != np.count_nonzero(keep):
+    keep = ~wrong & ~blank
+    keep[:header] = False
+    for row in _not_utf8(rows, keep):
+        faults[row] = "not UTF-8 text"
+        keep[row] = False
+    data, stops = rows.data, rows.found.stops
+    if not keep.all():
+        runs = np.flatnonzero(np.diff(keep, prepend=False, append=False)).reshape(-1, 2)
+        data = b"".join(rows.text(start, stop) for start, stop in runs.tolist())
+        stops = find_rows(data, _separator(form), quoted=form.quoted).stops
+    text = None
+    if form.quoted and b'"' in data:
+        columns = [*columns, *(name for name in raw if name not in columns)]
+    else:
+        text = RawText(data, stops.reshape(-1, len(names)), names)
+    frame = _frame(data, names, form, columns)
+    if frame is None or (columns and len(frame) != np.count_nonzero(keep)):
         raise DataError(
-            f"{path}: lines {rows.first[0]} to {rows.last[-1]} cannot be taken apart; "
-            "look for stray quotes there"
+            f"{path}: lines {first[0]} to {rows.lines + rows.found.lines[-1]} cannot be taken "
+            "apart; look for stray quotes there"
         )
-    return Block(
-        frame,
-        rows.first[keep],
-        "line",
-        [_place(rows, row, reasons) for row in sorted(reasons)],
-        rows.done,
-    )
+    malformed = [_place(rows, row, faults[row]) for row in sorted(faults)]
+    return Block(frame, text, first[keep], "line", malformed, rows.done)
 
 
 def _frame(
-    rows: _Rows, keep: NDArray[np.bool_], names: list[str], form: TextFormat, columns: Sequence[str]
+    data: bytes, names: list[str], form: TextFormat, columns: Sequence[str]
 ) -> pl.DataFrame | None:
-    """The rows to keep, as columns of text; None if they are not UTF-8."""
-    data = rows.data
-    if not keep.all():
-        edges = np.flatnonzero(np.diff(keep, prepend=False, append=False))
-        data = b"".join(rows.text(*run) for run in edges.reshape(-1, 2).tolist())
-    if not data:
+    """Columns of text; None if the rows cannot be taken apart."""
+    if not data or not columns:
         return pl.DataFrame(schema=dict.fromkeys(columns, pl.String()))
     scan = pl.scan_csv(
         io.BytesIO(data),
@@ -199,15 +207,22 @@ def _frame(
         return None
 
 
-def _not_utf8(rows: _Rows, keep: NDArray[np.bool_]) -> Iterator[int]:
-    for row in np.flatnonzero(keep).tolist():
-        try:
-            rows.text(row, row + 1).decode()
-        except UnicodeDecodeError:
-            yield row
+def _not_utf8(rows: _Rows, keep: NDArray[np.bool_]) -> list[int]:
+    """Which of the rows to keep are not UTF-8 text."""
+    if rows.data.isascii() or _is_utf8(rows.data):
+        return []
+    return [row for row in np.flatnonzero(keep).tolist() if not _is_utf8(rows.text(row, row + 1))]
 
 
-def _place(rows: _Rows, row: int, reasons: dict[int, str]) -> tuple[int, str, str]:
-    first, last = int(rows.first[row]), int(rows.last[row])
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _place(rows: _Rows, row: int, fault: str) -> tuple[int, str, str]:
+    first, last = int(rows.first_lines()[row]), rows.lines + int(rows.found.lines[row])
     place = f"line {first}" if first == last else f"lines {first} to {last}"
-    return first, place, reasons[row]
+    return first, place, fault

@@ -1,4 +1,4 @@
-"""Numbers for tokens: while they are being collected, and once they are known."""
+"""From codes of tokens to ids: by how often they were seen, or as they are known."""
 
 from __future__ import annotations
 
@@ -8,117 +8,80 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from freqsgd.data.columns import Column
-from freqsgd.data.dataset import ABSENT, RARE, DataError
+from freqsgd.data.columns import Column, tokens
+from freqsgd.data.dataset import ABSENT, RARE
+from freqsgd.data.hashing import count_codes
+from freqsgd.data.token_table import TokenTable
 
-__all__ = ["KnownTokens", "Vocabulary", "token_codes"]
-
-_MOST_TOKENS = 2**31 - 2
-_UNKNOWN_KEPT = 1 << 20
-
-
-class _Codes:
-    """A code for every distinct text, kept from one block of rows to the next by Polars."""
-
-    def __init__(self) -> None:
-        self._start()
-
-    def _start(self) -> None:
-        self.dtype = pl.Categorical(pl.Categories.random())
-        self._alive = pl.Series([], dtype=self.dtype)  # Polars forgets codes that nothing uses
+__all__ = ["Vocabulary", "known_table", "to_ids"]
 
 
-class Vocabulary(_Codes):
-    """The tokens of a field in the order in which they were first seen, and how often each was."""
+class Vocabulary:
+    """The tokens of all fields, and how often each was seen."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self.table = TokenTable()
         self._counts = np.zeros(0, np.int64)
 
     def count(self, codes: NDArray[np.int32]) -> None:
-        """Count the tokens of more samples, one row each."""
-        single = codes.shape[1] == 1
-        counts = np.bincount(codes[:, 0] if single else codes[codes != ABSENT])
-        if len(counts) > len(self._counts):
-            # Room to grow, so that a field of many tokens is not copied with every block.
-            grown = np.zeros(max(len(counts), 2 * len(self._counts)), np.int64)
+        """Count the tokens of more samples."""
+        if len(self._counts) < len(self.table):
+            grown = np.zeros(max(len(self.table), 2 * len(self._counts)), np.int64)
             grown[: len(self._counts)] = self._counts
             self._counts = grown
-        if len(self._counts) > _MOST_TOKENS:
-            raise DataError(f"a field has more than {_MOST_TOKENS:,} distinct tokens")
-        self._counts[: len(counts)] += counts
+        count_codes(codes, self._counts)
 
-    def rank(self, min_count: int) -> tuple[pl.DataFrame, NDArray[np.int32]]:
-        """Give ids by falling frequency, ties by text, to tokens seen ``min_count`` times.
+    def rank(
+        self, columns: Sequence[Column], min_count: int
+    ) -> tuple[pl.DataFrame, NDArray[np.int32]]:
+        """Give ids to the tokens of each field that were seen ``min_count`` times.
+
+        The ids of a field start at 1 with its most frequent token; ties go by text.
 
         Returns:
-            token, id and count of these; and the id of each code, ``ABSENT`` for code -1
+            field, token, id and count of these tokens, and the ids of all codes for ``to_ids``
         """
-        codes = np.flatnonzero(self._counts >= max(min_count, 1)).astype(np.uint32)
-        kept = pl.DataFrame(
-            {
-                "code": codes,
-                "token": pl.Series(codes).cat.to(self.dtype).cast(pl.String),
-                "count": self._counts[codes],
-            }
-        ).sort("count", "token", descending=[True, False])
-        kept = kept.with_columns(id=pl.int_range(1, len(kept) + 1, dtype=pl.Int32))
-        table = np.full(len(self._counts) + 1, RARE, np.int32)
-        table[kept["code"].to_numpy()] = kept["id"].to_numpy()
-        table[-1] = ABSENT
-        return kept.select("token", "id", "count"), table
+        ids = np.full(len(self.table) + 2, RARE, np.int32)
+        ids[-1] = ABSENT  # where code -1 leads
+        counts, fields = self._counts[: len(self.table)], self.table.fields()
+        ranked = []
+        for field, column in enumerate(columns):
+            seldom = 1 if column.kind == "integer" else min_count  # texts of one bin add up
+            codes = np.flatnonzero((fields == field) & (counts >= max(seldom, 1)))
+            texts = pl.Series(column.name, self.table.texts(codes), pl.String)
+            token = tokens(column, pl.String()) if column.kind == "integer" else pl.col(column.name)
+            seen = pl.DataFrame([texts, pl.Series("count", counts[codes])]).select(
+                token.alias("token"), "count", pl.Series("code", codes)
+            )
+            kept = (
+                seen.group_by("token")
+                .agg(pl.col("count").sum())
+                .filter(pl.col("count") >= min_count)
+                .sort("count", "token", descending=[True, False])
+                .with_row_index("id", offset=1)
+            )
+            found = seen.join(kept.select("token", "id"), on="token")
+            ids[found["code"].to_numpy()] = found["id"].to_numpy()
+            ranked.append(
+                kept.select(
+                    pl.lit(field, pl.Int32).alias("field"),
+                    "token",
+                    pl.col("id").cast(pl.Int32),
+                    pl.col("count").cast(pl.Int64),
+                )
+            )
+        return pl.concat(ranked), ids
 
 
-class KnownTokens(_Codes):
-    """The ids of tokens that are known; any other token is rare."""
-
-    def __init__(self, tokens: pl.Series) -> None:
-        super().__init__()
-        self._tokens = tokens
-        self._learn()
-
-    def _learn(self) -> None:
-        self._start()
-        codes = self._tokens.cast(self.dtype).to_physical().to_numpy()
-        self._ids = np.full(int(codes.max(initial=0)) + 2, RARE, np.int32)
-        self._ids[codes] = np.arange(1, len(codes) + 1)
-
-    def ids(self, codes: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The ids of codes; absent ones stay absent."""
-        found = self._ids[np.clip(codes, 0, len(self._ids) - 1)]
-        if codes.max(initial=0) > len(self._ids) + _UNKNOWN_KEPT:
-            self._learn()  # forget unknown tokens before they fill the memory
-        return np.where(codes < 0, np.int32(ABSENT), found)
+def known_table(tokens: Sequence[pl.Series]) -> tuple[TokenTable, NDArray[np.int32]]:
+    """A table of the known tokens of each field in the order of their ids, and these ids."""
+    table = TokenTable()
+    for field, texts in enumerate(tokens):
+        table.code_texts(texts, field, add=True)
+    ids = [np.arange(1, len(texts) + 1) for texts in tokens]
+    return table, np.concatenate([*ids, [RARE, ABSENT]]).astype(np.int32)
 
 
-def token_codes(
-    frame: pl.DataFrame, columns: Sequence[Column], fields: Sequence[_Codes]
-) -> NDArray[np.int32]:
-    """Codes of the tokens of all rows, one column each and ``width`` for a bag."""
-    casts = [
-        pl.col(column.name).cast(field.dtype).to_physical()
-        for column, field in zip(columns, fields, strict=True)
-        if column.kind != "bag"
-    ]
-    single = frame.select(casts).to_numpy(order="c").view(np.int32)
-    if len(casts) == len(columns):
-        return single
-    codes = np.empty((len(frame), sum(column.width for column in columns)), np.int32)
-    start = taken = 0
-    for column, field in zip(columns, fields, strict=True):
-        place = codes[:, start : start + column.width]
-        if column.kind == "bag":
-            place[:] = _bag_codes(frame[column.name], column.width, field)
-        else:
-            place[:] = single[:, taken : taken + 1]
-            taken += 1
-        start += column.width
-    return codes
-
-
-def _bag_codes(lists: pl.Series, width: int, field: _Codes) -> NDArray[np.int32]:
-    lengths = lists.list.len().to_numpy()
-    flat = lists.filter(lengths > 0).explode().cast(field.dtype).to_physical().to_numpy()
-    codes = np.full((len(lists), width), ABSENT, np.int32)
-    codes[np.arange(width) < lengths[:, None]] = flat
-    return codes
+def to_ids(codes: NDArray[np.int32], ids: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The ids of codes: UNKNOWN is -2 and leads to the last but one, ABSENT is -1, to the last."""
+    return ids[codes]

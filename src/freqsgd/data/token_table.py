@@ -1,0 +1,98 @@
+"""Codes for tokens, in the order in which they are first seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from freqsgd.data.dataset import DataError
+from freqsgd.data.hashing import HEADER, code_rows, fill_slots
+
+__all__ = ["TokenTable"]
+
+_MOST_TOKENS = 2**31 - 1
+_FIRST_ROOM = 1 << 12
+
+
+class TokenTable:
+    """The distinct tokens of all fields; a token is a pair of a field and a text."""
+
+    def __init__(self) -> None:
+        self._used = np.zeros(2, np.int64)  # codes, words of the arena
+        self._slots = np.zeros(2 * _FIRST_ROOM, np.uint64)
+        self._arena = np.zeros(4 * _FIRST_ROOM, np.uint64)
+        self._positions = np.zeros(_FIRST_ROOM, np.int64)
+
+    def __len__(self) -> int:
+        return int(self._used[0])
+
+    def code_rows(
+        self,
+        data: bytes,
+        stops: NDArray[np.int32],
+        places: NDArray[np.int64],
+        codes: NDArray[np.int32],
+        *,
+        add: bool,
+    ) -> None:
+        """Fill in codes of the cells of rows, as ``hashing.code_rows`` says."""
+        words = np.zeros(len(data) // 8 + 2, np.uint64)
+        words.view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
+        rows, cells = stops.shape
+        done = 0
+        while done < rows:
+            if add:
+                size = int(stops[done, -1] - (stops[done - 1, -1] if done else 0))
+                self._make_room(cells, size // 8 + cells * (1 + HEADER))
+            done = code_rows(words, stops, done, places, add, *self._arrays(), codes)
+
+    def code_texts(self, texts: pl.Series, field: int, *, add: bool) -> NDArray[np.int32]:
+        """Codes of tokens of a field, given as text; UNKNOWN for new ones if not added."""
+        codes = np.empty((len(texts), 1), np.int32)
+        if len(texts):
+            data = str(texts.str.join(" ").item()).encode()
+            stops = (texts.str.len_bytes().cast(pl.Int32) + 1).cum_sum().to_numpy() - 1
+            places = np.array([[field], [0]])
+            self.code_rows(data, stops.reshape(-1, 1), places, codes, add=add)
+        return codes[:, 0]
+
+    def fields(self, begin: int = 0) -> NDArray[np.int64]:
+        """The field of each code from ``begin`` on."""
+        keys = self._arena[self._positions[begin : len(self)]]
+        return (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
+
+    def texts(self, codes: NDArray[np.int64]) -> list[str]:
+        """The texts of some codes."""
+        positions = self._positions[codes]
+        starts = 8 * (positions + HEADER)
+        stops = starts + (self._arena[positions] >> np.uint64(32)).astype(np.int64)
+        data = self._arena.view(np.uint8).data
+        both = zip(starts.tolist(), stops.tolist(), strict=True)
+        return [str(data[start:stop], "utf-8") for start, stop in both]
+
+    def _arrays(self) -> tuple[Any, ...]:
+        return self._slots, self._arena, self._positions, self._used
+
+    def _make_room(self, codes: int, words: int) -> None:
+        """Make room for at least so many more codes, and words of records."""
+        codes, words = len(self) + codes, int(self._used[1]) + words
+        if codes > _MOST_TOKENS:
+            raise DataError(f"there are more than {_MOST_TOKENS:,} distinct tokens")
+        if codes > len(self._positions):
+            self._positions = _longer(self._positions, max(codes, 2 * len(self._positions)))
+        if words > len(self._arena):
+            self._arena = _longer(self._arena, max(words, 2 * len(self._arena)))
+        if len(self._slots) < 2 * len(self._positions):
+            slots = 1 << (2 * len(self._positions) - 1).bit_length()
+            self._slots = np.zeros(0, np.uint64)  # not to hold both at once
+            self._slots = np.zeros(slots, np.uint64)
+            fill_slots(*self._arrays())
+
+
+def _longer(array: NDArray[Any], length: int) -> NDArray[Any]:
+    longer = np.zeros(length, array.dtype)
+    longer[: len(array)] = array
+    return longer
