@@ -35,8 +35,7 @@ def split_at_random(rows: int, seed: int, own: tuple[int, int] = (0, 0)) -> Spli
     part that has its own file is not drawn.
     """
     order = np.random.Generator(np.random.PCG64(seed)).permutation(rows)
-    tenth = _tenth(rows)
-    drawn = [tenth * (count == 0) for count in own]
+    drawn = [0 if count else _tenth(rows) for count in own]
     train = rows - sum(drawn)
     validation, test = order[train : train + drawn[0]], order[train + drawn[0] :]
     ends = (rows, rows + own[0], rows + own[0] + own[1])
