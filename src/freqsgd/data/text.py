@@ -83,7 +83,7 @@ def _whole_rows(path: Path, file: BinaryIO, form: TextFormat) -> Iterator[_Rows]
             position = (getattr(file, "fileobj", None) or file).tell()  # in the packed file
         except (OSError, EOFError) as error:
             raise DataError(f"{path}: cannot be read: {error}") from error
-        more = len(block) > 0
+        more = len(block) == BLOCK_BYTES
         if lines == 0 and not rest:
             block = _check_text(path, block)
         data = rest + block
