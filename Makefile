@@ -8,7 +8,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-bui
 .PHONY: demo test bench lint clean
 
 demo: .venv/.core
-	$(BIN)/python examples/demo.py
+	rm -rf build/demo
+	$(BIN)/freqsgd compare --out build/demo
 
 test: lint
 	$(BIN)/python -m pytest -n 2
@@ -23,6 +24,8 @@ bench: .venv/.bench
 	$(BIN)/python -m benchmarks.optimizer_step
 	$(BIN)/python -m benchmarks.state_memory
 	$(BIN)/python -m benchmarks.table_size
+	$(BIN)/python -m benchmarks.fm
+	$(BIN)/python -m benchmarks.preprocess
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

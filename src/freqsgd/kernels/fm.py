@@ -147,8 +147,8 @@ def step_kernel(mark_type: Any) -> Any:
 # (slots). The occurrences of a row are chained: heads[slot], following[that], ..., -1.
 _Scratch = namedtuple(
     "_Scratch",
-    "rows positions following heads slots times before slopes rates scales logits labels bits small "
-    "gradient",
+    "rows positions following heads slots times before slopes rates scales logits labels bits "
+    "small gradient",
 )
 
 
@@ -508,6 +508,8 @@ def _apply_law(job, step, size, lr, field, found, scratch):
     for k in range(found):
         if k + AHEAD < found:
             prefetch_row(address + slots[k + AHEAD] * stride * 4, dim * 4)
+            first = scratch.positions[scratch.heads[k + AHEAD]]
+            prefetch_row_only(job.sums + first * dim * 4, dim * 4)
         start = address + slots[k] * stride * 4
         scale, by = np.float32(scales[k]), np.float32(-rates[k])
         _add_up(job, field, scratch, scratch.heads[k], scale, by, start)

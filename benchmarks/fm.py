@@ -1,0 +1,223 @@
+"""How fast FM and DeepFM train, against torch and against what memory allows.
+
+    python -m benchmarks.fm [--xlearn PROGRAM]
+
+Shapes: two fields as MovieLens-1M has them (6,040 x 3,706, 800,000 samples, d=64) and 39 fields as
+Criteo has them (d=16), batch 1024. With FREQSGD_DATA set the samples are MovieLens-1M's and
+Criteo's own, otherwise drawn by Zipf's law. All train on tensors in memory, in the same run.
+
+- torch: the module FM with autograd and dense Adam, on two threads; 60 steps of it are timed.
+- xlearn: the program xlearn_train, if given (it does not take exact minibatches).
+- the limit: a kernel that reads the rows of each sample, writes and reads the sums, and reads and
+  writes each distinct row of the batch once: what an exact minibatch step must touch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numba
+import numpy as np
+import torch
+
+from freqsgd.data.options import DataOptions, load
+from freqsgd.nn import FM, DeepFM
+from freqsgd.training import Rule
+from freqsgd.training.engine import engine_for
+
+BATCH = 1024
+
+
+class Samples:
+    def __init__(self, name: str, sizes: list[int], ids: np.ndarray, labels: np.ndarray) -> None:
+        self.name, self.sizes, self.ids, self.labels = name, sizes, ids, labels
+        self.order = np.random.default_rng(0).permutation(len(ids))
+
+
+def from_dataset(name: str) -> Samples:
+    data = load(DataOptions(dataset=name))
+    rows = data.splits.train
+    return Samples(name, [f.size for f in data.fields], data.ids[rows], data.labels[rows])
+
+
+def generated(name: str, sizes: list[int], rows: int) -> Samples:
+    rng = np.random.default_rng(0)
+    columns = []
+    for size in sizes:
+        p = 1.0 / np.arange(1, size + 1)
+        columns.append(rng.choice(size, rows, p=p / p.sum()))
+    ids = np.ascontiguousarray(np.stack(columns, 1), np.int32)
+    return Samples(name, sizes, ids, rng.integers(0, 2, rows).astype(np.uint8))
+
+
+def best_of(repeats: int, run: Callable[[], float]) -> float:
+    return max(run() for _ in range(repeats))
+
+
+def engine_speed(samples: Samples, dim: int, threads: int, optimizer: str = "cfsgd") -> float:
+    """Samples per second of whole epochs."""
+    model = FM(samples.sizes, dim)
+    rule = Rule(optimizer, 0.1 if "sgd" in optimizer else 0.001)
+    engine = engine_for(model, rule, batch_size=BATCH, threads=threads)
+    lrs = np.full(-(-len(samples.ids) // BATCH), rule.lr)
+
+    def epoch() -> float:
+        start = time.perf_counter()
+        for _ in engine.train(samples.ids, samples.labels, samples.order, lrs):
+            pass
+        return len(samples.ids) / (time.perf_counter() - start)
+
+    return best_of(5 if len(samples.ids) > 200_000 else 25, epoch)
+
+
+def torch_speed(model: FM, samples: Samples, steps: int = 60) -> float:
+    """Samples per second of autograd and dense Adam."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
+    ids, labels = torch.from_numpy(samples.ids), torch.from_numpy(samples.labels).float()
+    order = torch.from_numpy(samples.order)
+
+    def some() -> float:
+        start = time.perf_counter()
+        for batch in order[: steps * BATCH].split(BATCH):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(
+                model(ids[batch]), labels[batch]
+            )
+            loss.backward()
+            optimizer.step()
+        return min(steps * BATCH, len(order)) / (time.perf_counter() - start)
+
+    return best_of(3, some)
+
+
+def deep_speed(samples: Samples, dim: int, steps: int = 60) -> float:
+    engine = engine_for(DeepFM(samples.sizes, dim), Rule("cfsgd", 0.01), batch_size=BATCH)
+    order = samples.order[: steps * BATCH]
+
+    def some() -> float:
+        start = time.perf_counter()
+        for _ in engine.train(samples.ids, samples.labels, order, np.full(steps, 0.01)):
+            pass
+        return len(order) / (time.perf_counter() - start)
+
+    return best_of(3, some)
+
+
+@cache
+def limit_kernel():
+    @numba.njit(fastmath=True)
+    def touch(weight, sums, rows, distinct, starts, steps):
+        total = np.float32(0)
+        batch, columns, dim = rows.shape[1], rows.shape[2], weight.shape[1]
+        for s in range(steps):
+            for b in range(batch):
+                for c in range(columns):
+                    row = rows[s, b, c]
+                    for j in range(dim):
+                        total += weight[row, j]
+                for j in range(sums.shape[1]):
+                    sums[b, j] = total
+            for k in range(starts[s], starts[s + 1]):
+                row = distinct[k]
+                for j in range(dim):
+                    weight[row, j] *= np.float32(0.999)
+            for b in range(batch):
+                for j in range(sums.shape[1]):
+                    total += sums[b, j]
+        return total
+
+    return touch
+
+
+def limit_speed(samples: Samples, dim: int) -> float:
+    """Samples per second, on one thread, of touching the memory that a step must touch."""
+    model = FM(samples.sizes, dim)
+    steps = min(200, len(samples.ids) // BATCH)
+    chosen = samples.order[: steps * BATCH]
+    rows = (samples.ids[chosen] + model.columns_start.numpy()).reshape(steps, BATCH, -1)
+    distinct = [np.unique(part) for part in rows]
+    starts = np.cumsum([0, *(len(d) for d in distinct)])
+    weight, sums = model.tokens.weight.detach().numpy(), np.empty((BATCH, dim), np.float32)
+    arguments = (weight, sums, rows, np.concatenate(distinct), starts)
+    limit_kernel()(*arguments, 1)
+
+    def run() -> float:
+        start = time.perf_counter()
+        limit_kernel()(*arguments, steps)
+        return steps * BATCH / (time.perf_counter() - start)
+
+    return best_of(5, run)
+
+
+def xlearn_speed(program: str, samples: Samples, dim: int, threads: int) -> float:
+    """Samples per second of the mean epoch, by the times that the program prints."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "train.txt"
+        starts = np.cumsum([0, *samples.sizes[:-1]])
+        with path.open("w") as file:
+            for row, label in zip(samples.ids + starts, samples.labels, strict=True):
+                file.write(f"{label} " + " ".join(f"{i}:1" for i in row) + "\n")
+        command = [program, str(path), "-s", "1", "-k", str(dim), "-e", "6", "--dis-es"]
+        command += ["-nthread", str(threads), "--no-norm", "--no-bin", "-m", "none"]
+        out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    line = r"^\S*\s+\d+\s+\S+\s+(?:\S+\s+)?([\d.]+)\s*$"
+    seconds = [float(x) for x in re.findall(line, out, re.M)]
+    return len(samples.ids) / min(seconds)
+
+
+def tell(what: str, speed: float, note: str = "") -> None:
+    print(f"  {what:38} {speed / 1e6:8.3f} M samples/s   {note}", flush=True)
+
+
+def report(samples: Samples, dim: int, xlearn: str | None) -> None:
+    torch.set_num_threads(2)
+    print(f"\n{samples.name}: {len(samples.sizes)} fields, {len(samples.ids):,} samples, d={dim}")
+    theirs = torch_speed(FM(samples.sizes, dim, sparse=False), samples)
+    tell("torch autograd + dense Adam, 2 threads", theirs)
+    one, two = (engine_speed(samples, dim, threads) for threads in (1, 2))
+    tell("cfsgd, 1 thread", one, f"{one / theirs:.1f} x torch")
+    tell("cfsgd, 2 threads", two, f"{two / theirs:.1f} x torch, {two / one:.2f} x one thread")
+    limit = limit_speed(samples, dim)
+    tell("limit, 1 thread", limit, f"{limit / one:.2f} x cfsgd")
+    for optimizer in ("adagrad", "adam"):
+        speed = engine_speed(samples, dim, 2, optimizer)
+        tell(f"{optimizer}, 2 threads", speed, f"{speed / theirs:.1f} x torch")
+    for threads, ours in ((1, one), (2, two)) if xlearn else ():
+        speed = xlearn_speed(xlearn, samples, dim, threads)
+        tell(f"xlearn, {threads} thread(s)", speed, f"cfsgd is {ours / speed:.2f} x as fast")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--xlearn", help="the program xlearn_train")
+    xlearn = parser.parse_args().xlearn
+    real = "FREQSGD_DATA" in os.environ
+    if real:
+        shapes = [(from_dataset("movielens-1m"), 64), (from_dataset("criteo"), 16)]
+    else:
+        shapes = [
+            (generated("two fields", [6040, 3706], 800_000), 64),
+            (generated("39 fields", [60] * 13 + [1000] * 26, 64_000), 16),
+        ]
+    for samples, dim in shapes:
+        report(samples, dim, xlearn)
+
+    large = generated("39 fields, a million rows", [25_641] * 39, 61_440)
+    torch.set_num_threads(2)
+    theirs = torch_speed(DeepFM(large.sizes, 16, sparse=False), large, steps=4)
+    ours = deep_speed(large, 16)
+    print(f"\nDeepFM: {large.name}, d=16, 2 threads")
+    tell("torch autograd + dense Adam", theirs)
+    tell("cfsgd", ours, f"{ours / theirs:.1f} x torch")
+
+
+if __name__ == "__main__":
+    main()

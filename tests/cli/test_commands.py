@@ -1,0 +1,216 @@
+"""The commands as a user runs them: exit codes, one-line errors, files."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from freqsgd.training.model_folder import load_encoder, load_model
+
+QUICK = ["--dim", "4", "--epochs", "2", "--threads", "1"]
+GENERATED = ["--samples", "3000", *QUICK]
+
+
+def run(*arguments, cwd, code=0):
+    command = [sys.executable, "-m", "freqsgd", *map(str, arguments)]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def error(*arguments, cwd):
+    """The message that bad input ends with."""
+    done = run(*arguments, cwd=cwd, code=2)
+    _, mark, message = done.stderr.partition("freqsgd: error: ")
+    assert mark, done.stderr
+    assert "Traceback" not in done.stderr
+    return message
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(monkeypatch, tmp_path_factory):
+    monkeypatch.setenv("FREQSGD_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+    monkeypatch.delenv("FREQSGD_DATA", raising=False)
+
+
+@pytest.fixture
+def clicks(tmp_path):
+    """Own data: the shop decides the label, mostly."""
+    rng = np.random.default_rng(0)
+    rows = 2000
+    user, shop = rng.integers(0, 50, rows), rng.integers(0, 20, rows)
+    label = ((shop % 2 == 0) ^ (rng.random(rows) < 0.1)).astype(int)
+    frame = pl.DataFrame(
+        {
+            "user": [f"u{i}" for i in user],
+            "shop": shop,
+            "price": rng.integers(0, 500, rows),
+            "tags": [[f"t{i % 3}"] * int(i % 3) for i in user],
+            "click": label,
+        }
+    )
+    frame.write_parquet(tmp_path / "clicks.parquet")
+    frame.drop("tags").write_csv(tmp_path / "clicks.csv")
+    return tmp_path
+
+
+OWN = ["--label", "click", "--features", "user,shop", "--numeric", "price"]
+
+
+def test_compare_prints_a_table_and_writes_results_report_and_models(tmp_path):
+    done = run("compare", *GENERATED, "--out", "out", cwd=tmp_path)
+    for word in ("best val AUC", "state MB", "sgd", "cfsgd", "adagrad", "adam", "report.html"):
+        assert word in done.stdout
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["schema"] == 1
+    assert [run["optimizer"] for run in results["runs"]] == ["sgd", "cfsgd", "adagrad", "adam"]
+    assert results["best_possible"]["val_auc"] > 0.7
+    assert results["command"].startswith("freqsgd compare --samples 3000")
+    assert "<html" in (tmp_path / "out" / "report.html").read_text()
+    for name in ("sgd", "cfsgd", "adagrad", "adam"):
+        load_model(tmp_path / "out" / "models" / name)
+
+
+def test_compare_takes_rates_and_options(tmp_path):
+    run(
+        *("compare", *GENERATED, "--optimizers", "cfsgd,fasgd", "--lr", "cfsgd=0.3"),
+        *("--weight-decay", 1e-3, "--weight-decay-power", 0.5, "--max-lr", 60),
+        *("--linear-lr-scale", 0.3, "--linear-decay-scale", 3, "--lr-decay", "linear"),
+        *("--init-scale", 0.5, "--batch-size", 200, "--seed", 3, "--out", "out"),
+        cwd=tmp_path,
+    )
+    cfsgd, fasgd = json.loads((tmp_path / "out" / "results.json").read_text())["runs"]
+    assert (cfsgd["lr"], fasgd["lr"]) == (0.3, 1.0)
+    rule, settings = cfsgd["options"]["rule"], cfsgd["options"]["settings"]
+    assert rule["max_lr"] == 60
+    assert rule["linear_lr_scale"] == 0.3
+    assert rule["linear_decay_scale"] == 3
+    assert cfsgd["weight_decay_rule"] == "by frequency, power 0.5"
+    assert (settings["init_scale"], settings["seed"], settings["batch_size"]) == (0.5, 3, 200)
+
+
+def test_a_comparison_resumes_to_the_same_results(tmp_path):
+    run("compare", *GENERATED, "--optimizers", "sgd", "--out", "out", cwd=tmp_path)
+    refused = error("compare", *GENERATED, "--out", "out", cwd=tmp_path)
+    assert "use --resume, or another --out" in refused
+    run("compare", *GENERATED, "--resume", "--out", "out", cwd=tmp_path)
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert len(results["runs"]) == 4
+
+
+@pytest.mark.parametrize("model", ["fm", "deepfm"])
+def test_train_and_predict_on_own_data(model, clicks):
+    run("train", "--data", "clicks.csv", *OWN, *QUICK, "--model", model, "--lr", 0.5,
+        "--out", "m", cwd=clicks)  # fmt: skip
+    assert {"model.safetensors", "encoder.json", "tokens.parquet", "results.json"} <= {
+        path.name for path in (clicks / "m").iterdir()
+    }
+    (clicks / "new.csv").write_text("shop,price,user\n2,3,u1\n3,,u1\n99,5,nobody\n")
+    run("predict", "m", "new.csv", "--out", "p.csv", cwd=clicks)
+    printed = run("predict", "m", "new.csv", cwd=clicks).stdout
+    assert printed == (clicks / "p.csv").read_text()
+    with (clicks / "p.csv").open() as file:
+        told = [float(row["probability"]) for row in csv.DictReader(file)]
+    loaded, _ = load_model(clicks / "m")
+    ids = np.concatenate(
+        list(load_encoder(clicks / "m", loaded).encode_file(str(clicks / "new.csv")))
+    )
+    expected = loaded.eval()(torch.from_numpy(ids)).sigmoid().tolist()
+    assert told == pytest.approx(expected, abs=1e-5)
+    assert ids[2, :2].tolist() == [0, 0]  # never seen: rare
+    assert told[0] > told[1]
+
+
+def test_lists_are_bags(clicks):
+    run("train", "--data", "clicks.parquet", "--label", "click", "--features", "shop,tags", *QUICK,
+        "--out", "m", cwd=clicks)  # fmt: skip
+    model, _ = load_model(clicks / "m")
+    assert model.widths == [1, 2]
+    printed = run("predict", "m", "clicks.parquet", cwd=clicks).stdout
+    assert len(printed.splitlines()) == 2001
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--optimizers", "sgd,adamw"], ["unknown optimizer 'adamw'", "cfsgd"]),
+        (["--optimizers", ","], ["names none of"]),
+        (["--lr", "cfsgd"], ["pairs such as sgd=10,cfsgd=1"]),
+        (["--lr", "cfsgd=fast"], ["'cfsgd=fast' is not one"]),
+        (["--lr", "fasgd=1"], ["--lr names fasgd, which --optimizers does not"]),
+        (["--lr", "sgd=-1"], ["lr must be"]),
+        (["--model", "gbm"], ["unknown model 'gbm'"]),
+        (["--epochs", "0"], ["epochs must be at least 1"]),
+        (["--hidden", "a"], ["a"]),
+        (["--dataset", "movielens"], ["movielens-1m"]),
+        (["--data", "no.csv", *OWN], ["no.csv"]),
+        (["--threads", "0"], ["--threads must be at least 1"]),
+    ],
+)
+def test_bad_options_end_with_one_line(arguments, words, tmp_path):
+    line = error("compare", *arguments, cwd=tmp_path)
+    for word in words:
+        assert word in line
+
+
+def test_an_unknown_option_is_an_error(tmp_path):
+    done = run("compare", "--learning-rate", "1", cwd=tmp_path, code=2)
+    assert "No such option" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["compare", "train", "predict", "data"])
+def test_help_has_an_example(command, tmp_path):
+    help_text = run(command, "--help", cwd=tmp_path).stdout
+    assert "freqsgd" in help_text
+    assert "Usage" in help_text
+
+
+def test_models_that_cannot_be_used_are_refused(clicks):
+    run("train", "--data", "clicks.csv", *OWN, *QUICK, "--out", "m", cwd=clicks)
+    assert "holds a model.safetensors already" in error(
+        "train", "--data", "clicks.csv", *OWN, *QUICK, "--out", "m", cwd=clicks
+    )
+    path = clicks / "m" / "model.safetensors"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-7])
+    assert "damaged" in error("predict", "m", "clicks.csv", cwd=clicks)
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    assert "checksum" in error("predict", "m", "clicks.csv", cwd=clicks)
+    path.write_bytes(whole.replace(b'\\"format\\": 1', b'\\"format\\": 9'))
+    assert "format 9" in error("predict", "m", "clicks.csv", cwd=clicks)
+    path.write_bytes(whole)
+    (clicks / "m" / "encoder.json").unlink()
+    assert "no token dictionaries" in error("predict", "m", "clicks.csv", cwd=clicks)
+    assert "there is no" in error("predict", "nowhere", "clicks.csv", cwd=clicks)
+
+
+def test_a_model_of_generated_data_says_why_it_cannot_predict(clicks):
+    run("train", *GENERATED, "--out", "m", cwd=clicks)
+    assert "generated data" in error("predict", "m", "clicks.csv", cwd=clicks)
+
+
+def test_predictions_go_nowhere_when_the_rows_are_bad(clicks):
+    run("train", "--data", "clicks.csv", *OWN, *QUICK, "--out", "m", cwd=clicks)
+    (clicks / "bad.csv").write_text("user,shop,price\nu1,2,3\nu1,2\n")
+    assert "bad.csv" in error("predict", "m", "bad.csv", "--out", "p.csv", cwd=clicks)
+    (clicks / "other.csv").write_text("user,shop\nu1,2\n")
+    assert "price" in error("predict", "m", "other.csv", "--out", "p.csv", cwd=clicks)
+    assert not (clicks / "p.csv").exists()
+
+
+def test_a_diverging_run_is_reported_and_others_go_on(tmp_path):
+    done = run("compare", *GENERATED, "--optimizers", "sgd,cfsgd", "--lr", "sgd=1e8",
+               "--out", "out", cwd=tmp_path)  # fmt: skip
+    assert "not a finite number" in done.stdout
+    runs = json.loads((tmp_path / "out" / "results.json").read_text())["runs"]
+    assert [run["stopped"] == "diverged" for run in runs] == [True, False]
+    assert "try a smaller learning rate" in error(
+        "train", *GENERATED, "--optimizer", "sgd", "--lr", 1e8, "--out", "m", cwd=tmp_path
+    )
