@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from freqsgd.data.dataset import DataError
 from freqsgd.data.folders import data_folders, find_file
 
-__all__ = ["KNOWN", "KnownDataset", "known_dataset", "locate"]
+__all__ = ["KNOWN", "KnownDataset", "by_hand", "how_to_get", "known_dataset", "locate"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class KnownDataset:
     archive: str | None = None  # what is downloaded: a zip file that holds the file's folder
     archive_bytes: int = 0
     archive_md5: str = ""
-    rows: int | None = None  # of the official file
+    published: dict[str, int] = field(default_factory=dict)  # counts of what is in the file
 
 
 KNOWN = (
@@ -35,7 +35,12 @@ KNOWN = (
         archive="https://files.grouplens.org/datasets/movielens/ml-1m.zip",
         archive_bytes=5_917_549,
         archive_md5="c4d9eecfca2ab87c1945afe126590906",
-        rows=1_000_209,
+        published={
+            "bytes": 24_594_131,
+            "rows": 1_000_209,
+            "distinct values of user": 6_040,
+            "distinct values of movie": 3_706,
+        },
     ),
     KnownDataset(
         "criteo",
@@ -57,7 +62,8 @@ def known_dataset(name: str) -> KnownDataset:
 
 def locate(dataset: KnownDataset) -> Path:
     """The file that a dataset is read from."""
-    assert dataset.file
+    if dataset.file is None:
+        raise DataError(f"{dataset.name} is generated: there is no file of it")
     path = find_file(dataset.file)
     if path:
         return path
@@ -66,12 +72,15 @@ def locate(dataset: KnownDataset) -> Path:
 
 def how_to_get(dataset: KnownDataset) -> str:
     """What to do to have the file."""
-    assert dataset.file
-    *_, own = data_folders()
-    by_hand = (
-        f"get it from {dataset.page} and put it at {own / dataset.file} (or set FREQSGD_DATA to a "
-        f"folder that holds {dataset.file})"
-    )
     if dataset.archive:
-        return f"Run: freqsgd data get {dataset.name}; or {by_hand}."
-    return f"{by_hand[0].upper()}{by_hand[1:]}."
+        return f"Run: freqsgd data get {dataset.name}. {by_hand(dataset)}"
+    return by_hand(dataset)
+
+
+def by_hand(dataset: KnownDataset) -> str:
+    """What to do to have the file without downloading it here."""
+    place = data_folders()[-1] / str(dataset.file)
+    return (
+        f"By hand: get it from {dataset.page} and put its file at {place}, or set FREQSGD_DATA to "
+        f"a folder that holds {dataset.file}."
+    )

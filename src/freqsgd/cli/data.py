@@ -1,0 +1,105 @@
+"""``freqsgd data``: which datasets there are, where they are, and what is in them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from freqsgd.cli.options import words
+from freqsgd.cli.progress import Watcher
+from freqsgd.data.catalogue import KNOWN, how_to_get
+from freqsgd.data.dataset import DataError
+from freqsgd.data.download import get as get_dataset
+from freqsgd.data.folders import find_file
+from freqsgd.data.info import cache_place, describe, file_columns
+from freqsgd.data.options import DataOptions, load
+from freqsgd.data.verify import verify as verify_dataset
+
+__all__ = ["app"]
+
+app = typer.Typer(help="List, get, describe and verify datasets.", no_args_is_help=True)
+
+_Name = Annotated[str, typer.Argument(help="Name of a dataset.", show_default=False)]
+
+
+@app.command("list")
+def list_() -> None:
+    """Name the datasets and where they are.
+
+    Example: freqsgd data list
+    """
+    for dataset in KNOWN:
+        print(f"{dataset.name}: {dataset.about}")
+        if dataset.file is None:
+            print("  made when it is used")
+        else:
+            found = find_file(dataset.file)
+            print(f"  at {found}" if found else f"  not here. {how_to_get(dataset)}")
+    print("Your own files: --data FILE --label COLUMN --features COLUMN,COLUMN")
+
+
+@app.command()
+def get(name: _Name) -> None:
+    """Download a dataset; go on with a download that was cut off.
+
+    Example: freqsgd data get movielens-1m
+    """
+    with Watcher() as watcher:
+        path = get_dataset(name, watcher.loading)
+    print(f"{name} is at {path}" if path else f"{name} is made when it is used")
+
+
+@app.command()
+def info(
+    source: Annotated[
+        str, typer.Argument(help="Name of a dataset, or a file of your own.", show_default=False)
+    ],
+    label: Annotated[str | None, typer.Option(help="Column of the label.")] = None,
+    features: Annotated[str, typer.Option(help="Columns of categories, a,b,c.")] = "",
+    numeric: Annotated[str, typer.Option(help="Columns of numbers.")] = "",
+    positive_above: Annotated[
+        float | None, typer.Option(help="The label is 1 where its column is above this.")
+    ] = None,
+) -> None:
+    """Say what is in a dataset; of a file without --label, which columns it has.
+
+    Example: freqsgd data info clicks.csv --label click --features user,item
+    """
+    known = source in (dataset.name for dataset in KNOWN)
+    if not known and label is None:
+        for name, kind in file_columns(source):
+            print(f"{name}: {kind}")
+        return
+    options = DataOptions(
+        dataset=source if known else None,
+        path=None if known else source,
+        label=label,
+        features=words(features),
+        numeric=words(numeric),
+        positive_above=positive_above,
+    )
+    with Watcher() as watcher:
+        dataset = load(options, progress=watcher.loading)
+    facts = describe(dataset)
+    place = cache_place(options)
+    facts.append(("encoded at", str(place) if place else "nowhere: it is made when it is used"))
+    width = max(len(what) for what, _ in facts)
+    for what, value in facts:
+        print(f"{what:{width}}  {value}")
+
+
+@app.command()
+def verify(name: _Name) -> None:
+    """Check a dataset's file against what was published.
+
+    Example: freqsgd data verify movielens-1m
+    """
+    with Watcher() as watcher:
+        path, checks = verify_dataset(name, watcher.loading)
+    print(path)
+    for check in checks:
+        known = "" if check.published is None else f" (published: {check.published:,})"
+        print(f"  {check.what}: {check.found:,}{known}")
+    if not all(check.right for check in checks):
+        raise DataError(f"{path}: this is not the published file; get it again")
