@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import warnings
+from dataclasses import asdict
 
 import polars as pl
 import pytest
@@ -52,6 +54,16 @@ def test_an_empty_file_and_one_of_a_header_alone(tmp_path):
     path = csv_file(tmp_path, b"")
     refused(DataOptions(path=path, label="click", features=("user",)), f"{path}: the file is empty")
     refused(clicks(tmp_path, []), "there are no rows")
+    pl.DataFrame({"a": [], "b": []}).write_parquet(tmp_path / "x.parquet")
+    options = DataOptions(path=str(tmp_path / "x.parquet"), label="a", features=("b",))
+    refused(options, "x.parquet: there are no rows")
+
+
+def test_an_empty_file_of_a_dataset(tmp_path, monkeypatch):
+    (tmp_path / "criteo").mkdir()
+    (tmp_path / "criteo" / "train.txt").write_bytes(b"")
+    monkeypatch.setenv("FREQSGD_DATA", str(tmp_path))
+    refused(DataOptions(dataset="criteo"), "train.txt: the file is empty")
 
 
 def test_labels_that_are_all_equal(tmp_path):
@@ -302,6 +314,13 @@ def test_an_unknown_part_or_time(tmp_path):
 )
 def test_options_that_do_not_fit_together(options, message):
     refused(DataOptions(**options), message)
+
+
+def test_options_survive_json(tmp_path):
+    options = clicks(tmp_path, GOOD, numeric=("price",))
+    again = DataOptions(**json.loads(json.dumps(asdict(options))))
+    assert again == options
+    assert load(DataOptions(**json.loads(json.dumps(asdict(DataOptions(samples=20)))))).rows == 20
 
 
 def test_a_dataset_that_is_not_there_says_how_to_get_it(cache):

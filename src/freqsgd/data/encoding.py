@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from freqsgd.data.ahead import ahead
 from freqsgd.data.columns import Column
 from freqsgd.data.dataset import DataError
 from freqsgd.data.encoder import Encoder
@@ -109,7 +110,7 @@ def _encode_and_rank(
     reader = SampleReader(source.columns, vocabulary.table, malformed, source.target, add=True)
     sizes = [path.stat().st_size for path in source.files]
     for index, path in enumerate(source.files):
-        for samples in reader.read(path, format_for(source.kind, path)):
+        for samples in ahead(reader.read(path, format_for(source.kind, path))):
             vocabulary.count(samples.codes)
             writer.write(samples.codes, samples)
             if progress:

@@ -42,6 +42,10 @@ class DataOptions:
     tail: str = "polynomial"  # of the synthetic tokens' frequencies, or "exponential"
     samples: int = 450_000  # how many synthetic ones
 
+    def __post_init__(self) -> None:
+        for name in ("features", "numeric"):  # lists, where the options come from JSON
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+
     def check(self) -> None:
         """Raise unless the options fit together."""
         if self.path is not None:

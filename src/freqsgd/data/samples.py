@@ -103,14 +103,14 @@ class SampleReader:
         if block.raw is None or not self.add or not integers:
             return
         new = before + np.flatnonzero(np.isin(self.table.fields(before), integers))
-        texts = pl.DataFrame({"text": self.table.texts(new)}, schema={"text": pl.String})
+        texts = pl.DataFrame({"text": self.table.texts(new)})
         bad = texts.select(is_unreadable(Column("text", "integer"), pl.String())).to_series()
         self._unreadable = np.concatenate([self._unreadable, new[bad.to_numpy()]])
         if len(self._unreadable) == 0:
             return
         for row, place in np.argwhere(np.isin(codes[:, integers], self._unreadable)).tolist():
             column = self.columns[integers[place]]
-            (text,) = self.table.texts(codes[row, [integers[place]]].astype(np.int64))
+            text = self.table.texts(codes[row, [integers[place]]].astype(np.int64)).item()
             yield row, f"{column.name} is {text!r}, not an integer"
 
 

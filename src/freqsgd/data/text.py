@@ -65,6 +65,8 @@ def read_text(
                 names = _names(path, rows, form, [*columns, *raw])
                 header = 0 if form.layouts else 1
             yield _parse(path, rows, header, names, form, columns, raw)
+    if not names:
+        raise DataError(f"{path}: the file is empty")
 
 
 def _open(path: Path) -> BinaryIO:

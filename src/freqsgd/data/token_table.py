@@ -15,6 +15,7 @@ __all__ = ["TokenTable"]
 
 _MOST_TOKENS = 2**31 - 1
 _FIRST_ROOM = 1 << 12
+_AT_ONCE = 1 << 18
 
 
 class TokenTable:
@@ -52,11 +53,12 @@ class TokenTable:
     def code_texts(self, texts: pl.Series, field: int, *, add: bool) -> NDArray[np.int32]:
         """Codes of tokens of a field, given as text; UNKNOWN for new ones if not added."""
         codes = np.empty((len(texts), 1), np.int32)
-        if len(texts):
-            data = str(texts.str.join(" ").item()).encode()
-            stops = (texts.str.len_bytes().cast(pl.Int32) + 1).cum_sum().to_numpy() - 1
-            places = np.array([[field], [0]])
-            self.code_rows(data, stops.reshape(-1, 1), places, codes, add=add)
+        for start in range(0, len(texts), _AT_ONCE):
+            some = texts.slice(start, _AT_ONCE)
+            data = str(some.str.join(" ").item()).encode()
+            stops = (some.str.len_bytes().cast(pl.Int32) + 1).cum_sum().to_numpy() - 1
+            place = codes[start : start + _AT_ONCE]
+            self.code_rows(data, stops.reshape(-1, 1), np.array([[field], [0]]), place, add=add)
         return codes[:, 0]
 
     def fields(self, begin: int = 0) -> NDArray[np.int64]:
@@ -64,14 +66,18 @@ class TokenTable:
         keys = self._arena[self._positions[begin : len(self)]]
         return (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
-    def texts(self, codes: NDArray[np.int64]) -> list[str]:
+    def texts(self, codes: NDArray[np.int64]) -> pl.Series:
         """The texts of some codes."""
         positions = self._positions[codes]
         starts = 8 * (positions + HEADER)
         stops = starts + (self._arena[positions] >> np.uint64(32)).astype(np.int64)
         data = self._arena.view(np.uint8).data
-        both = zip(starts.tolist(), stops.tolist(), strict=True)
-        return [str(data[start:stop], "utf-8") for start, stop in both]
+        texts = pl.Series("text", [], pl.String)
+        for start in range(0, len(codes), _AT_ONCE):  # not to hold all of them as Python objects
+            some = slice(start, start + _AT_ONCE)
+            bounds = zip(starts[some].tolist(), stops[some].tolist(), strict=True)
+            texts.append(pl.Series([str(data[begin:end], "utf-8") for begin, end in bounds]))
+        return texts
 
     def _arrays(self) -> tuple[Any, ...]:
         return self._slots, self._arena, self._positions, self._used

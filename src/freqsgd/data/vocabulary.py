@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -46,13 +47,14 @@ class Vocabulary:
         counts, fields = self._counts[: len(self.table)], self.table.fields()
         ranked = []
         for field, column in enumerate(columns):
-            seldom = 1 if column.kind == "integer" else min_count  # texts of one bin add up
-            codes = np.flatnonzero((fields == field) & (counts >= max(seldom, 1)))
-            texts = pl.Series(column.name, self.table.texts(codes), pl.String)
-            token = tokens(column, pl.String()) if column.kind == "integer" else pl.col(column.name)
-            seen = pl.DataFrame([texts, pl.Series("count", counts[codes])]).select(
-                token.alias("token"), "count", pl.Series("code", codes)
+            # The texts of integers are not yet tokens: those of one bin add up.
+            enough = 1 if column.kind == "integer" else min_count
+            codes = np.flatnonzero((fields == field) & (counts >= enough))
+            seen = pl.DataFrame(
+                {"token": self.table.texts(codes), "count": counts[codes], "code": codes}
             )
+            if column.kind == "integer":
+                seen = seen.with_columns(tokens(replace(column, name="token"), pl.String()))
             kept = (
                 seen.group_by("token")
                 .agg(pl.col("count").sum())
