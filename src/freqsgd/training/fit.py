@@ -149,7 +149,7 @@ class _Run:
             "weight_decay_rule": rule.decay_rule,
             "seed": settings.seed,
             "batch_size": settings.batch_size,
-            "options": {"rule": asdict(rule), "settings": _plain(asdict(settings))},
+            "options": {"rule": asdict(rule), "settings": _plain(settings)},
             "state_bytes": self.engine.state_bytes,
             "state_rule": rule.keeps,
             "parameter_bytes": sum(p.nbytes for p in self.model.parameters()),
@@ -344,9 +344,14 @@ def _better(epoch: dict[str, Any], best: dict[str, Any]) -> bool:
     return bool(epoch["val_auc"] > best["val_auc"])
 
 
-def _plain(options: dict[str, Any]) -> dict[str, Any]:
-    """As JSON reads it back: lists for tuples."""
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
+def _plain(settings: Settings) -> dict[str, Any]:
+    """What applies to the model, as JSON reads it back: lists for tuples."""
+    only_deep = () if settings.model == "deepfm" else ("hidden", "dropout")
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in asdict(settings).items()
+        if key not in only_deep
+    }
 
 
 def _flat(options: dict[str, Any]) -> dict[str, Any]:
