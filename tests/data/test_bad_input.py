@@ -112,11 +112,19 @@ def test_a_parquet_file_with_a_damaged_page(tmp_path):
     refused(options, "x.parquet: cannot be read as Parquet")
 
 
-def test_a_cut_off_gzip_file(tmp_path):
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_a_damaged_gzip_file(tmp_path, damage):
     lines = "\n".join(["click,user", *(f"{n % 2},{n * n}" for n in range(5000))])
     path = tmp_path / "x.csv.gz"
-    path.write_bytes(gzip.compress(lines.encode())[:-500])
+    content = gzip.compress(lines.encode())
+    path.write_bytes(content[:-500] if damage == "cut" else content[:500] + content[900:])
     refused(DataOptions(path=str(path), label="click", features=("user",)), "cannot be read")
+
+
+def test_lines_that_end_with_a_carriage_return_alone(tmp_path):
+    path = csv_file(tmp_path, b"click,user\r1,2\r0,3\r")
+    options = DataOptions(path=path, label="click", features=("user",))
+    refused(options, "lines end with a carriage return alone")
 
 
 def test_a_row_with_39_columns_is_reported_with_its_line(tmp_path, monkeypatch):

@@ -171,7 +171,7 @@ def test_a_saved_encoder_that_is_missing_damaged_or_of_another_format(clicks, tm
     with pytest.raises(DataError, match=r"tokens.parquet: there is no such file"):
         Encoder.load(folder)
     pl.read_parquet(tokens).head(3).write_parquet(folder / "tokens.parquet")
-    with pytest.raises(DataError, match=r"tokens.parquet: the file is damaged \(3 tokens instead"):
+    with pytest.raises(DataError, match=r"tokens.parquet: the file is damaged \(its checksum"):
         Encoder.load(folder)
     (folder / "tokens.parquet").write_bytes(tokens)
     description = json.loads((folder / "encoder.json").read_text())

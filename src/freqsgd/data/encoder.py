@@ -7,6 +7,7 @@ import json
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -58,7 +59,7 @@ class Encoder:
             "format": FORMAT,
             "kind": self.kind,
             "columns": [asdict(column) for column in self.columns],
-            "tokens": len(self._tokens),
+            "tokens_sha256": sha256(packed.getvalue()).hexdigest(),
         }
         write_whole(folder / _TOKENS, packed.getvalue())
         write_whole(folder / _DESCRIPTION, json.dumps(description, indent=1).encode())
@@ -84,10 +85,10 @@ class Encoder:
                 for column in description["columns"]
             ]
             path = folder / _TOKENS
-            tokens = pl.read_parquet(path, columns=["field", "token", "id", "count"], glob=False)
-            if len(tokens) != description["tokens"]:
-                raise ValueError(f"{len(tokens)} tokens instead of {description['tokens']}")
-            return cls(description["kind"], columns, tokens)
+            packed = path.read_bytes()
+            if sha256(packed).hexdigest() != description["tokens_sha256"]:
+                raise ValueError(f"its checksum is not the one in {_DESCRIPTION}")
+            return cls(description["kind"], columns, pl.read_parquet(packed))
         except FileNotFoundError:
             raise DataError(f"{path}: there is no such file; train again") from None
         except DataError:

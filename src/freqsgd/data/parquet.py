@@ -14,13 +14,15 @@ from freqsgd.data.dataset import DataError
 __all__ = ["parquet_schema", "read_parquet"]
 
 BLOCK_ROWS = 1 << 18
+# Polars panics over some damaged files.
+_UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
 def parquet_schema(path: Path) -> pl.Schema:
     """Names and types of the columns."""
     try:
         return pl.scan_parquet(path, glob=False).collect_schema()
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except _UNREADABLE as error:
         raise _unreadable(path, error) from error
 
 
@@ -33,12 +35,12 @@ def read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Block]:
             frame = scan.select(columns).slice(start, BLOCK_ROWS).collect()
             stop = start + len(frame)
             yield Block(frame, None, np.arange(start + 1, stop + 1), "row", [], stop / rows)
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except _UNREADABLE as error:
         raise _unreadable(path, error) from error
 
 
-def _unreadable(path: Path, error: Exception) -> DataError:
-    what = str(error).strip().splitlines()[0]
+def _unreadable(path: Path, error: BaseException) -> DataError:
+    what = (str(error).strip() or "?").splitlines()[0]
     return DataError(
         f"{path}: cannot be read as Parquet, it may be cut short or damaged ({what}); "
         "write or copy it again"

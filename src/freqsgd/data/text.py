@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,7 +84,7 @@ def _whole_rows(path: Path, file: BinaryIO, form: TextFormat) -> Iterator[_Rows]
         try:
             block = file.read(BLOCK_BYTES)
             position = (getattr(file, "fileobj", None) or file).tell()  # in the packed file
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"{path}: cannot be read: {error}") from error
         more = len(block) == BLOCK_BYTES
         if lines == 0 and not rest:
@@ -136,9 +137,14 @@ def _names(path: Path, rows: _Rows, form: TextFormat, columns: Sequence[str]) ->
         )
     try:
         header = rows.text(0, 1).decode().rstrip("\n")
+        names = next(csv.reader([header])) if form.quoted else header.split(form.separator)
     except UnicodeDecodeError:
         raise DataError(f"{path}, line 1: the header is not UTF-8 text; convert it") from None
-    names = next(csv.reader([header])) if form.quoted else header.split(form.separator)
+    except csv.Error:
+        raise DataError(
+            f"{path}, line 1: the header has a stray quote, or lines end with a carriage return "
+            "alone; convert it"
+        ) from None
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise DataError(f"{path}, line 1: two columns are called {repeated[0]!r}; rename one")
