@@ -41,13 +41,21 @@ from freqsgd.kernels.machine import (
     wait_for,
 )
 from freqsgd.kernels.rows import _decay, _rate
-from freqsgd.kernels.vector import LANES, load, root, splat, store, total
+from freqsgd.kernels.vector import (
+    LANES,
+    load,
+    number_at,
+    root,
+    set_number,
+    splat,
+    store,
+    total,
+)
 
 __all__ = ["ADAGRAD", "ADAM", "CHUNK", "JOB", "LAW", "ROWWISE_ADAGRAD", "step_kernel"]
 
 AHEAD = 8  # rows that are fetched before they are updated
 CHUNK = 128  # samples of a unit
-STRIP = 2 * LANES
 LAW, ADAGRAD, ROWWISE_ADAGRAD, ADAM = range(4)
 
 JOB = np.dtype(
@@ -148,7 +156,7 @@ def step_kernel(mark_type: Any) -> Any:
 _Scratch = namedtuple(
     "_Scratch",
     "rows positions following heads slots times before slopes rates scales logits labels bits "
-    "small gradient",
+    "small gradient zeros",
 )
 
 
@@ -160,7 +168,7 @@ def _scratch(job):
         width = max(width, spans[f, 1] - spans[f, 0])
     length = max(CHUNK * job.columns, width * job.batch if job.update != 0 else 0)
     return _Scratch(
-        rows=np.empty(length, np.int64),  # of each occurrence; of a block's samples
+        rows=np.empty(length, np.int64),  # of each occurrence; addresses of a block's rows
         positions=np.empty(length, np.uint32),  # of each occurrence: in the batch
         following=np.empty(length, np.int32),
         heads=np.empty(length, np.int32),
@@ -175,6 +183,7 @@ def _scratch(job):
         bits=np.empty(CHUNK, np.int32),
         small=np.empty(CHUNK, np.float32),
         gradient=np.empty(job.dim + 1, np.float32),
+        zeros=np.zeros(job.dim + 1, np.float32),  # stands for the row of an empty column
     )
 
 
@@ -184,88 +193,58 @@ def _scratch(job):
 @compiled
 def _forward(job, start, size, low, high, scratch):
     """Log odds, slopes and sums of samples ``low`` to ``high`` of a batch; False if not finite."""
-    columns, dim = job.columns, job.dim
-    stride = dim + 1
-    row_bytes = stride * 4
-    rows = scratch.rows
-    _find_rows(job, start, low, high, rows, scratch.labels)
-    weight_address, sums_address, vectors_address = job.weight, job.sums, job.vectors
-    fields = job.fields
-    weight = numba.carray(pointer(weight_address), 1, dtype=np.float32)
-    sums = numba.carray(pointer(sums_address), 1, dtype=np.float32)
-    field_of = numba.carray(pointer(job.field_of), columns, dtype=np.int64)
+    columns, dim, fields = job.columns, job.dim, job.fields
+    row_bytes = (dim + 1) * 4
+    sums_address, vectors_address = job.sums, job.vectors
     bias = numba.carray(pointer(job.bias), 1, dtype=np.float32)[0]
-    logits = scratch.logits
-    wide, whole = dim - dim % STRIP, dim - dim % LANES
-    count = (high - low) * columns
-    ahead = 0
+    rows, logits = scratch.rows, scratch.logits
+    _find_rows(job, start, low, high, scratch)
+    whole, count = dim - dim % LANES, (high - low) * columns
     zero = splat(np.float32(0))
+    ahead = 0
     for i in range(high - low):
-        while ahead < min((i + 1) * columns + BLOCK, count):
-            if rows[ahead] >= 0:
-                prefetch_row_only(weight_address + rows[ahead] * row_bytes, row_bytes)
+        base, end = i * columns, (i + 1) * columns
+        while ahead < min(end + BLOCK, count):
+            prefetch_row_only(rows[ahead], row_bytes)
             ahead += 1
-        base = i * columns
-        to = sums_address + (low + i) * dim * 4
-        out = vectors_address + (low + i) * fields * dim * 4
-        linear = np.float32(0)
-        for c in range(columns):
-            if rows[base + c] >= 0:
-                linear += weight[rows[base + c] * stride + dim]
-        pairs = zero
-        for j in range(0, wide, STRIP):
-            a, b, square_a, square_b = zero, zero, zero, zero
-            for c in range(columns):
-                if rows[base + c] >= 0:
-                    address = weight_address + rows[base + c] * row_bytes + j * 4
-                    x, y = load(address), load(address + 4 * LANES)
-                    a, b = a + x, b + y
-                    square_a, square_b = square_a + x * x, square_b + y * y
-            pairs = pairs + (a * a - square_a) + (b * b - square_b)
-            if sums_address != 0:
-                store(to + j * 4, a)
-                store(to + (j + LANES) * 4, b)
-        for j in range(wide, whole, LANES):
-            a, square_a = zero, zero
-            for c in range(columns):
-                if rows[base + c] >= 0:
-                    x = load(weight_address + rows[base + c] * row_bytes + j * 4)
-                    a = a + x
-                    square_a = square_a + x * x
-            pairs = pairs + (a * a - square_a)
-            if sums_address != 0:
-                store(to + j * 4, a)
+        to = 0 if sums_address == 0 else sums_address + (low + i) * dim * 4
+        pairs, j = zero, 0
+        while j + 4 * LANES <= dim:
+            pairs = pairs + _sum_four(rows, base, end, j * 4, to)
+            j += 4 * LANES
+        if j + 2 * LANES <= dim:
+            pairs = pairs + _sum_two(rows, base, end, j * 4, to)
+            j += 2 * LANES
+        if j < whole:
+            pairs = pairs + _sum_one(rows, base, end, j * 4, to)
         z = total(pairs)
         for j in range(whole, dim):
-            s, square = np.float32(0), np.float32(0)
-            for c in range(columns):
-                if rows[base + c] >= 0:
-                    v = weight[rows[base + c] * stride + j]
-                    s += v
-                    square += v * v
-            z += s * s - square
-            if sums_address != 0:
-                sums[(low + i) * dim + j] = s
+            z += _sum_number(rows, base, end, j * 4, to)
         if vectors_address != 0:
-            _copy_vectors(rows[base : base + columns], field_of, fields, weight_address, dim, out)
+            out = vectors_address + (low + i) * fields * dim * 4
+            _copy_vectors(job, rows[base:end], out)
+        linear = np.float32(0)
+        for c in range(base, end):
+            linear += number_at(rows[c] + dim * 4)
         logits[i] = bias + linear + np.float32(0.5) * z
     return _finish(job, start, size, low, high, scratch)
 
 
 @compiled
-def _find_rows(job, start, low, high, rows, labels):
-    """Turn the ids of samples into rows of the table; keep them by column too. Read the labels."""
-    columns, address, keep, batch = job.columns, job.ids, job.rows != 0, job.batch
-    order = numba.carray(pointer(job.order), job.last, dtype=np.int64)
-    shuffled = job.order != 0
+def _find_rows(job, start, low, high, scratch):
+    """Turn the ids of samples into addresses of rows; keep the rows by column. Read the labels."""
+    rows, labels = scratch.rows, scratch.labels
+    columns, address, batch, last = job.columns, job.ids, job.batch, job.last
+    weight, row_bytes, empty = job.weight, (job.dim + 1) * 4, np.int64(scratch.zeros.ctypes.data)
+    keep, shuffled, label_address = job.rows != 0, job.order != 0, job.labels
+    order = numba.carray(pointer(job.order), last, dtype=np.int64)
     ids = numba.carray(pointer(address), 1, dtype=np.int32)
     starts = numba.carray(pointer(job.starts), columns, dtype=np.int64)
     kept = numba.carray(pointer(job.rows), columns * batch, dtype=np.int64)
-    label_address = job.labels
     known = numba.carray(pointer(label_address), 1, dtype=np.uint8)
     for i in range(high - low):
         position = start + low + i
-        if shuffled and position + BLOCK < job.last:
+        if shuffled and position + BLOCK < last:
             following = order[position + BLOCK]
             prefetch_only(address + following * columns * 4)
             prefetch_only(label_address + following)
@@ -274,25 +253,81 @@ def _find_rows(job, start, low, high, rows, labels):
             labels[i] = known[sample]
         for c in range(columns):
             number = ids[sample * columns + c]
-            row = number + starts[c] if number >= 0 else -1
-            rows[i * columns + c] = row
+            row = starts[c] + number if number >= 0 else -1
+            rows[i * columns + c] = weight + row * row_bytes if number >= 0 else empty
             if keep:
                 kept[c * batch + low + i] = row
 
 
+# The next four take the sum S of some of the numbers of rows, write it, and return |S|^2 less the
+# sum of squares: for four vectors, two, one, and a single number.
+
+
+@inlined
+def _sum_four(rows, base, end, offset, to):
+    a = b = c = d = squares = more = splat(np.float32(0))
+    for k in range(base, end):
+        at = rows[k] + offset
+        w, x = load(at), load(at + 4 * LANES)
+        y, z = load(at + 8 * LANES), load(at + 12 * LANES)
+        a, b, c, d = a + w, b + x, c + y, d + z
+        squares, more = squares + w * w + x * x, more + y * y + z * z
+    if to != 0:
+        store(to + offset, a)
+        store(to + offset + 4 * LANES, b)
+        store(to + offset + 8 * LANES, c)
+        store(to + offset + 12 * LANES, d)
+    return (a * a + b * b - squares) + (c * c + d * d - more)
+
+
+@inlined
+def _sum_two(rows, base, end, offset, to):
+    a = b = squares = more = splat(np.float32(0))
+    for k in range(base, end):
+        at = rows[k] + offset
+        x, y = load(at), load(at + 4 * LANES)
+        a, b = a + x, b + y
+        squares, more = squares + x * x, more + y * y
+    if to != 0:
+        store(to + offset, a)
+        store(to + offset + 4 * LANES, b)
+    return (a * a - squares) + (b * b - more)
+
+
+@inlined
+def _sum_one(rows, base, end, offset, to):
+    a = squares = splat(np.float32(0))
+    for k in range(base, end):
+        x = load(rows[k] + offset)
+        a, squares = a + x, squares + x * x
+    if to != 0:
+        store(to + offset, a)
+    return a * a - squares
+
+
+@inlined
+def _sum_number(rows, base, end, offset, to):
+    a = squares = np.float32(0)
+    for k in range(base, end):
+        x = number_at(rows[k] + offset)
+        a, squares = a + x, squares + x * x
+    if to != 0:
+        set_number(to + offset, a)
+    return a * a - squares
+
+
 @compiled
-def _copy_vectors(rows, field_of, fields, weight_address, dim, out):
+def _copy_vectors(job, rows, out):
     """Write the vectors of one sample, field after field, summed where a field is a bag."""
-    target = numba.carray(pointer(out), fields * dim, dtype=np.float32)
-    for j in range(fields * dim):
-        target[j] = 0
+    dim = job.dim
+    field_of = numba.carray(pointer(job.field_of), len(rows), dtype=np.int64)
+    target = numba.carray(pointer(out), job.fields * dim, dtype=np.float32)
+    target[:] = 0
     for c in range(len(rows)):
-        if rows[c] >= 0:
-            address = weight_address + rows[c] * (dim + 1) * 4
-            source = numba.carray(pointer(address), dim, dtype=np.float32)
-            offset = field_of[c] * dim
-            for j in range(dim):
-                target[offset + j] += source[j]
+        source = numba.carray(pointer(rows[c]), dim, dtype=np.float32)
+        offset = field_of[c] * dim
+        for j in range(dim):
+            target[offset + j] += source[j]
 
 
 @compiled
@@ -401,7 +436,7 @@ def _update_field(job, step, size, field, shard, scratch, marks):
     mark = numba.carray(pointer(job.marks), 1, dtype=marks.dtype)
     lr = numba.carray(pointer(job.lrs), step + 1, dtype=np.float64)[step]
     if job.rule == ADAM or (job.rule == ADAGRAD and job.weight_decay > 0):
-        _update_others(job, step, lr, field, shard, mark)
+        _update_others(job, step, lr, field, shard, mark, scratch.zeros)
     number, counted = marks.dtype.type, job.counted
     for k in range(found):
         mark[scratch.slots[k]] = number(scratch.before[k] + counted * scratch.times[k])
@@ -518,53 +553,49 @@ def _apply_law(job, step, size, lr, field, found, scratch):
 @inlined
 def _add_up(job, field, scratch, head, scale, rate, start):
     """Replace a row's vector by ``scale * vector + rate * A``; A includes ``extra``."""
-    positions, following = scratch.positions, scratch.following
-    slopes = numba.carray(pointer(job.slopes), job.batch, dtype=np.float32)
-    dim, sums_address = job.dim, job.sums
-    extra, extra_stride = job.extra, job.fields * job.dim * 4
-    extra_start = extra + field * dim * 4
-    wide, whole = dim - dim % STRIP, dim - dim % LANES
+    dim = job.dim
+    extra = 0 if job.extra == 0 else job.extra + field * dim * 4
+    step, extra_step = dim * 4, job.fields * dim * 4
+    positions, following, slopes = scratch.positions, scratch.following, job.slopes
     zero, by, old = splat(np.float32(0)), splat(rate), splat(scale)
-    for j in range(0, wide, STRIP):
+    whole, j = dim - dim % LANES, 0
+    while j + 2 * LANES <= dim:
         a, b = zero, zero
         i = head
         while i >= 0:
-            position = positions[i]
-            g = splat(slopes[position])
-            at = sums_address + (position * dim + j) * 4
+            position = np.int64(positions[i])
+            i = following[i]
+            g = splat(number_at(slopes + position * 4))
+            at = job.sums + position * step + j * 4
             a, b = a + g * load(at), b + g * load(at + 4 * LANES)
             if extra != 0:
-                at = extra_start + position * extra_stride + j * 4
+                at = extra + position * extra_step + j * 4
                 a, b = a + load(at), b + load(at + 4 * LANES)
-            i = following[i]
         at = start + j * 4
         store(at, old * load(at) + by * a)
         store(at + 4 * LANES, old * load(at + 4 * LANES) + by * b)
-    for j in range(wide, whole, LANES):
+        j += 2 * LANES
+    if j < whole:
         a = zero
         i = head
         while i >= 0:
-            position = positions[i]
-            a = a + splat(slopes[position]) * load(sums_address + (position * dim + j) * 4)
-            if extra != 0:
-                a = a + load(extra_start + position * extra_stride + j * 4)
+            position = np.int64(positions[i])
             i = following[i]
-        at = start + j * 4
-        store(at, old * load(at) + by * a)
-    if whole < dim:
-        row = numba.carray(pointer(start), dim, dtype=np.float32)
-        sums = numba.carray(pointer(sums_address), 1, dtype=np.float32)
-        more = numba.carray(pointer(extra), 1, dtype=np.float32)
-        for j in range(whole, dim):
-            s = np.float32(0)
-            i = head
-            while i >= 0:
-                position = positions[i]
-                s += slopes[position] * sums[position * dim + j]
-                if extra != 0:
-                    s += more[(position * job.fields + field) * dim + j]
-                i = following[i]
-            row[j] = scale * row[j] + rate * s
+            g = splat(number_at(slopes + position * 4))
+            a = a + g * load(job.sums + position * step + j * 4)
+            if extra != 0:
+                a = a + load(extra + position * extra_step + j * 4)
+        store(start + j * 4, old * load(start + j * 4) + by * a)
+    for j in range(whole, dim):
+        s = np.float32(0)
+        i = head
+        while i >= 0:
+            position = np.int64(positions[i])
+            i = following[i]
+            s += number_at(slopes + position * 4) * number_at(job.sums + position * step + j * 4)
+            if extra != 0:
+                s += number_at(extra + position * extra_step + j * 4)
+        set_number(start + j * 4, scale * number_at(start + j * 4) + rate * s)
 
 
 # ---- rules that need the gradient ---------------------------------------------------------------
@@ -575,7 +606,7 @@ def _apply_adaptive(job, step, size, lr, field, found, scratch):
     """Build the gradient of each row, then hand it to the rule."""
     dim, address = job.dim, job.weight
     gradient = scratch.gradient
-    to = gradient.ctypes.data
+    to = np.int64(gradient.ctypes.data)
     sizes = _corrections(job, step)
     if job.rule == ROWWISE_ADAGRAD:
         _frequencies(job, step, size, found, scratch)
@@ -615,10 +646,9 @@ def _rowwise_adagrad(job, row, lr, p, q, weight, gradient):
 
 
 @compiled
-def _update_others(job, step, lr, field, shard, mark):
+def _update_others(job, step, lr, field, shard, mark, nothing):
     """What a rule does to rows whose gradient is zero."""
     spans = numba.carray(pointer(job.spans), (job.fields, 4), dtype=np.int64)
-    nothing = np.zeros(job.dim + 1, np.float32)
     mask, shift, sizes = job.shards - 1, job.shift, _corrections(job, step)
     for row in range(spans[field, 2], spans[field, 3]):
         if (row >> shift) & mask == shard and mark[row] >= 0:
@@ -634,7 +664,7 @@ def _elementwise(job, row, lr, sizes, gradient):
     eps = np.float32(job.eps)
     decay = np.float32(job.weight_decay)
     linear_decay = np.float32(job.weight_decay * job.linear_decay)
-    address = gradient.ctypes.data
+    address = np.int64(gradient.ctypes.data)
     whole = dim - dim % LANES
     w = numba.carray(pointer(weight), dim + 1, dtype=np.float32)
     s = numba.carray(pointer(state), dim + 1, dtype=np.float32)

@@ -13,7 +13,7 @@ from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.extending import intrinsic, overload, register_model
 
-__all__ = ["LANES", "load", "root", "splat", "store", "total"]
+__all__ = ["LANES", "load", "number_at", "root", "set_number", "splat", "store", "total"]
 
 LANES = 8
 _FLOAT = ir.FloatType()
@@ -53,6 +53,27 @@ def store(typingctx, address, value):
         return context.get_dummy_value()
 
     return types.void(types.int64, vector), codegen
+
+
+@intrinsic
+def number_at(typingctx, address):
+    """One number at an address."""
+
+    def codegen(context, builder, signature, args):
+        return builder.load(builder.inttoptr(args[0], _FLOAT.as_pointer()))
+
+    return types.float32(types.int64), codegen
+
+
+@intrinsic
+def set_number(typingctx, address, number):
+    """Write one number to an address."""
+
+    def codegen(context, builder, signature, args):
+        builder.store(args[1], builder.inttoptr(args[0], _FLOAT.as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.float32), codegen
 
 
 @intrinsic
