@@ -52,9 +52,9 @@ def compare(
     rates, names = numbers(lr), words(optimizers)
     if unused := set(rates) - set(names):
         raise DataError(f"--lr names {', '.join(sorted(unused))}, which --optimizers does not")
-    dataset_name = data.dataset or ("synthetic" if data.path is None else "")
     rules = [
-        rule(name, rates.get(name) or _preset(dataset_name, shared.model, name)) for name in names
+        rule(name, rates[name] if name in rates else preset_rate(data.name, shared.model, name))
+        for name in names
     ]
     if not rules:
         raise DataError(f"--optimizers names none of {', '.join(OPTIMIZERS)}")
@@ -87,9 +87,3 @@ def compare(
         print(f"\nreport: {out / 'report.html'}")
     if all(run["stopped"] == "diverged" for run in results["runs"]):
         raise DataError("every optimizer diverged: try smaller learning rates (--lr)")
-
-
-def _preset(dataset: str, model: str, optimizer: str) -> float:
-    if optimizer not in OPTIMIZERS:
-        raise DataError(f"unknown optimizer {optimizer!r}; known: {', '.join(OPTIMIZERS)}")
-    return preset_rate(dataset, model, optimizer)

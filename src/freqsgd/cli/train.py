@@ -42,9 +42,8 @@ def train(
 
     Example: freqsgd train --data clicks.csv --label click --features user,item --out model
     """
-    known = data.dataset or ("synthetic" if data.path is None else "")
-    rule("cfsgd" if optimizer in OPTIMIZERS else optimizer, 0.0)
-    chosen = rule(optimizer, preset_rate(known, shared.model, optimizer) if lr is None else lr)
+    preset = preset_rate(data.name, shared.model, optimizer)
+    chosen = rule(optimizer, preset if lr is None else lr)
     use_threads(threads)
     with Watcher() as watcher:
         loaded = load(data, progress=watcher.loading)

@@ -46,6 +46,11 @@ class DataOptions:
         for name in ("features", "numeric"):  # lists, where the options come from JSON
             object.__setattr__(self, name, tuple(getattr(self, name)))
 
+    @property
+    def name(self) -> str | None:
+        """The dataset that is known by name; None for files of one's own."""
+        return self.dataset or ("synthetic" if self.path is None else None)
+
     def check(self) -> None:
         """Raise unless the options fit together."""
         if self.path is not None:
