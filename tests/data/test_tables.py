@@ -74,6 +74,18 @@ def test_where_a_file_is_cut_into_blocks_changes_nothing(tmp_path, monkeypatch, 
     check(load(DataOptions(path=str(tmp_path / "clicks.csv"), **OPTIONS)), rows)
 
 
+def test_a_block_may_be_cut_inside_the_first_quotes_of_a_file(tmp_path, monkeypatch):
+    text = "click,user\n" + "1,a\n0,b\n" * 10 + '1,"x\ny,\nz"\n0,c\n'
+    (tmp_path / "clicks.csv").write_text(text)
+    for block in range(text.index('"'), len(text)):
+        monkeypatch.setattr("freqsgd.data.text.BLOCK_BYTES", block)
+        monkeypatch.setenv("FREQSGD_CACHE", str(tmp_path / f"cache {block}"))
+        options = DataOptions(path=str(tmp_path / "clicks.csv"), label="click", features=("user",))
+        dataset = load(options)
+        assert dataset.encoder.tokens(0) == ["<rare>", "a", "b", "c", "x\ny,\nz"]
+        assert dataset.ids[:, 0].tolist() == [1, 2] * 10 + [4, 3]
+
+
 @pytest.mark.parametrize("suffix", [".tsv", ".txt"])
 def test_in_files_separated_by_tabs_quotes_are_text(tmp_path, suffix):
     rows = make_rows([*TEXTS, '"', 'a"b', '"c"'])

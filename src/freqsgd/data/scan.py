@@ -37,7 +37,7 @@ def _find_rows(
                 rows, before = rows + 1, stopped
         elif byte == quote:
             inside = not inside  # a doubled quote closes and opens again
-    return rows
+    return rows, before
 
 
 _compiled = njit(cache=True, nogil=True)(_find_rows)
@@ -55,11 +55,10 @@ class FoundRows:
 
 def find_rows(data: bytes, separator: str, *, quoted: bool) -> FoundRows:
     """The rows that are whole. A row ends at a newline; outside quotes, if these have a meaning."""
-    most = data.count(b"\n")
-    stops = np.empty(most + data.count(separator.encode()), np.int32)
+    most = len(data)  # of everything; pages that are never written to cost nothing
+    stops, cells = np.empty(most, np.int32), np.empty(most, np.int32)
     ends, lines = np.empty(most, np.int64), np.empty(most, np.int64)
-    cells = np.empty(most, np.int32)
     quote = ord('"') if quoted else _NO_QUOTE
     text = np.frombuffer(data, np.uint8)
-    rows = _compiled(text, ord(separator), quote, stops, ends, cells, lines)
-    return FoundRows(ends[:rows], cells[:rows], lines[:rows], stops)
+    rows, stopped = _compiled(text, ord(separator), quote, stops, ends, cells, lines)
+    return FoundRows(ends[:rows], cells[:rows], lines[:rows], stops[:stopped])

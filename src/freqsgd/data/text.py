@@ -89,11 +89,11 @@ def _whole_rows(path: Path, file: BinaryIO, form: TextFormat) -> Iterator[_Rows]
         more = len(block) == BLOCK_BYTES
         if lines == 0 and not rest:
             block = _check_text(path, block)
-        data = rest + block
-        if not more and data and not data.endswith(b"\n"):
-            data += b"\n"
-        whole = data.rfind(b"\n") + 1
-        data, rest = data[:whole], data[whole:]
+        if not more and (rest or block) and not block.endswith(b"\n"):
+            block += b"\n"
+        whole = block.rfind(b"\n") + 1
+        data = b"".join((rest, memoryview(block)[:whole])) if whole else b""
+        rest = block[whole:] if whole else rest + block
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n")
         if len(form.separator) > 1:

@@ -40,7 +40,8 @@ class TokenTable:
         add: bool,
     ) -> None:
         """Fill in codes of the cells of rows, as ``hashing.code_rows`` says."""
-        words = np.zeros(len(data) // 8 + 2, np.uint64)
+        words = np.empty(len(data) // 8 + 2, np.uint64)
+        words[-2:] = 0
         words.view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
         rows, cells = stops.shape
         done = 0
