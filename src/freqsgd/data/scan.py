@@ -55,9 +55,10 @@ class FoundRows:
 
 def find_rows(data: bytes, separator: str, *, quoted: bool) -> FoundRows:
     """The rows that are whole. A row ends at a newline; outside quotes, if these have a meaning."""
-    most = len(data)  # of everything; pages that are never written to cost nothing
-    stops, cells = np.empty(most, np.int32), np.empty(most, np.int32)
+    stops = np.empty(len(data), np.int32)  # pages that are never written to cost nothing
+    most = data.count(b"\n")
     ends, lines = np.empty(most, np.int64), np.empty(most, np.int64)
+    cells = np.empty(most, np.int32)
     quote = ord('"') if quoted else _NO_QUOTE
     text = np.frombuffer(data, np.uint8)
     rows, stopped = _compiled(text, ord(separator), quote, stops, ends, cells, lines)
