@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import csv
+import io
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from freqsgd.data.scan import find_rows
+
+CELLS = st.text(alphabet='ab,"\n \té', max_size=5)
+
+
+@given(st.lists(st.lists(CELLS, min_size=1, max_size=4), max_size=6), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_rows_end_where_the_csv_module_says(rows, quote_all):
+    written = io.StringIO()
+    quoting = csv.QUOTE_ALL if quote_all else csv.QUOTE_MINIMAL
+    writer = csv.writer(written, quoting=quoting, lineterminator="\n")
+    ends, lines = [], []
+    for row in rows:
+        writer.writerow(row)
+        ends.append(len(written.getvalue().encode()))
+        lines.append(written.getvalue().count("\n"))
+    found = find_rows(written.getvalue().encode(), ",", quoted=True)
+    assert found.ends.tolist() == ends
+    assert found.cells.tolist() == [len(row) for row in rows]
+    assert found.lines.tolist() == lines
+
+
+@given(st.lists(st.lists(st.text(alphabet='ab"é', max_size=4), min_size=1), max_size=6))
+@settings(max_examples=100, deadline=None)
+def test_without_quotes_cells_stop_at_every_separator_and_newline(rows):
+    data = "".join("\t".join(row) + "\n" for row in rows).encode()
+    found = find_rows(data + b"cut\toff", "\t", quoted=False)
+    assert found.stops.tolist() == [n for n, byte in enumerate(data) if byte in b"\t\n"]
+    assert found.cells.tolist() == [len(row) for row in rows]
+
+
+def test_a_row_that_is_cut_off_inside_quotes_is_not_whole():
+    found = find_rows(b'a,b\n"c\n,d\n', ",", quoted=True)
+    assert found.ends.tolist() == [4]
+    assert found.stops.tolist() == [1, 3]
