@@ -98,11 +98,13 @@ def test_compare_takes_rates_and_options(tmp_path):
 
 def test_a_comparison_resumes_to_the_same_results(tmp_path):
     run("compare", *GENERATED, "--optimizers", "sgd", "--out", "out", cwd=tmp_path)
+    before = json.loads((tmp_path / "out" / "results.json").read_text())["runs"]
     refused = error("compare", *GENERATED, "--out", "out", cwd=tmp_path)
     assert "use --resume, or another --out" in refused
     run("compare", *GENERATED, "--resume", "--out", "out", cwd=tmp_path)
-    results = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert len(results["runs"]) == 4
+    after = json.loads((tmp_path / "out" / "results.json").read_text())["runs"]
+    assert len(after) == 4
+    assert after[:1] == before
 
 
 @pytest.mark.parametrize("model", ["fm", "deepfm"])
@@ -148,10 +150,12 @@ def test_lists_are_bags(clicks):
         (["--lr", "sgd=-1"], ["lr must be"]),
         (["--model", "gbm"], ["unknown model 'gbm'"]),
         (["--epochs", "0"], ["epochs must be at least 1"]),
-        (["--hidden", "a"], ["a"]),
+        (["--hidden", "16,a"], ["--hidden", "16,a"]),
         (["--dataset", "movielens"], ["movielens-1m"]),
         (["--data", "no.csv", *OWN], ["no.csv"]),
         (["--threads", "0"], ["--threads must be at least 1"]),
+        (["--split-seed", "-1"], ["split seed"]),
+        (["--optimizers", "sgd,sgd"], ["named once"]),
     ],
 )
 def test_bad_options_end_with_one_line(arguments, words, tmp_path):
@@ -167,9 +171,7 @@ def test_an_unknown_option_is_an_error(tmp_path):
 
 @pytest.mark.parametrize("command", ["compare", "train", "predict", "data"])
 def test_help_has_an_example(command, tmp_path):
-    help_text = run(command, "--help", cwd=tmp_path).stdout
-    assert "freqsgd" in help_text
-    assert "Usage" in help_text
+    assert f"Example: freqsgd {command}" in run(command, "--help", cwd=tmp_path).stdout
 
 
 def test_models_that_cannot_be_used_are_refused(clicks):
@@ -203,6 +205,10 @@ def test_predictions_go_nowhere_when_the_rows_are_bad(clicks):
     (clicks / "other.csv").write_text("user,shop\nu1,2\n")
     assert "price" in error("predict", "m", "other.csv", "--out", "p.csv", cwd=clicks)
     assert not (clicks / "p.csv").exists()
+    assert run("predict", "m", "bad.csv", cwd=clicks, code=2).stdout == ""
+    (clicks / "file").write_text("")
+    refused = error("predict", "m", "clicks.csv", "--out", "file/p.csv", cwd=clicks)
+    assert "cannot write file/p.csv" in refused
 
 
 def test_a_diverging_run_is_reported_and_others_go_on(tmp_path):

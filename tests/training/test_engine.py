@@ -6,6 +6,7 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from freqsgd import CFSGD, FASGD
+from freqsgd.data.dataset import DataError
 from freqsgd.nn import FM, DeepFM
 from freqsgd.training.engine import DivergedError, engine_for, predictor_for
 from freqsgd.training.rules import OPTIMIZERS, Rule
@@ -13,7 +14,7 @@ from tests.training.slow import SlowFM
 
 LR = {"sgd": 0.5, "fasgd": 0.5, "cfsgd": 0.5}  # the others: 0.05
 DECAY = {"weight_decay": 0.05, "weight_decay_power": 0.5}
-LINEAR = {**DECAY, "linear_lr_scale": 0.3, "linear_decay_scale": 3.0}
+LINEAR = {**DECAY, "linear_lr_scale": 0.3, "linear_decay_scale": 3.0, "max_lr": 0.9}
 
 
 def rule_of(name, **options):
@@ -173,7 +174,8 @@ def test_any_number_of_threads_gives_the_same_bits(name, kind):
 
 @pytest.mark.parametrize("kind", [FM, DeepFM])
 @pytest.mark.parametrize("widths", [None, [1, 3]])
-def test_predictions_equal_the_modules(kind, widths):
+def test_predictions_equal_the_modules(kind, widths, monkeypatch):
+    monkeypatch.setattr("freqsgd.training.engine._SMALL", 0)  # so that two threads do run
     sizes = [50, 20]
     ids, _ = samples(sizes, 500, widths)
     model = kind(sizes, 20, widths=widths, init_scale=4.0)
@@ -199,7 +201,8 @@ def test_the_loss_is_exact_for_large_log_odds():
 
 
 @pytest.mark.parametrize("kind", [FM, DeepFM])
-def test_a_loss_that_is_not_finite_stops_before_the_step_is_taken(kind):
+def test_a_loss_that_is_not_finite_stops_before_the_step_is_taken(kind, monkeypatch):
+    monkeypatch.setattr("freqsgd.training.engine._SMALL", 0)  # so that two threads do run
     model = kind([5, 5], 8)
     ids, labels = samples([5, 5], 100)
     model.tokens.weight.data[0, 0] = float("nan")
@@ -236,8 +239,61 @@ def test_arrays_that_the_kernel_cannot_read_are_refused():
         engine.predict(np.zeros((3, 3), np.int32))
     with pytest.raises(ValueError, match="int64"):
         engine.predict(np.zeros((3, 2), np.int32), np.zeros(2, np.int32))
+    with pytest.raises(ValueError, match=r"must lie in \[0, 3\)"):
+        engine.predict(np.zeros((3, 2), np.int32), np.array([10**12]))
+    with pytest.raises(DataError, match="id 9 in row 2, column 1 is out of range for 5 tokens"):
+        engine.predict(np.array([[0, 0], [1, 1], [4, 9]], np.int32))
+    ids, labels = samples([5, 5], 100)
+    order, lrs = np.arange(100), np.full(1, 0.1)
+    with pytest.raises(ValueError, match="uint8"):
+        list(engine.train(ids, labels.astype(np.int64), order, lrs))
+    with pytest.raises(ValueError, match="contiguous"):
+        list(engine.train(ids, labels[::-1], order, lrs))
+    with pytest.raises(ValueError, match="do not make 3 steps"):
+        list(engine.train(ids, labels, order, np.full(3, 0.1)))
+    with pytest.raises(ValueError, match="out of range for 50 labels"):
+        list(engine.train(ids, labels[:50], order, lrs))
+    with pytest.raises(ValueError, match="threads must be at least 1"):
+        engine_for(FM([5, 5], 8), Rule("sgd", 0.1), threads=-1)
     with pytest.raises(ValueError, match="float32 on the CPU"):
         engine_for(FM([5, 5], 8).double(), Rule("sgd", 0.1))
+
+
+def test_a_kernel_that_finds_no_memory_is_an_error(monkeypatch):
+    engine = engine_for(FM([5, 5], 8), Rule("sgd", 0.1))
+    monkeypatch.setattr("freqsgd.training.engine.run", lambda kernel, job, workers: None)
+    with pytest.raises(MemoryError, match="batches of 3 samples"):
+        engine.predict(np.zeros((3, 2), np.int32))
+
+
+def test_the_version_of_the_weights_rises():
+    model = FM([5, 5], 8)
+    ids, labels = samples([5, 5], 100)
+    before = model.tokens.weight._version
+    train(model, Rule("cfsgd", 0.1), ids, labels)
+    assert model.tokens.weight._version > before
+
+
+@pytest.mark.parametrize("hidden", [(), (7,)])
+def test_deepfm_with_bags_and_a_last_batch_of_one_equals_autograd(hidden):
+    sizes, widths = [12, 9], [1, 3]
+    ids, labels = samples(sizes, 129, widths)
+    options = {"dropout": 0.0, "hidden": hidden}
+    model = DeepFM(sizes, 10, widths=widths, **options)
+    other = copy_of(model, **options)
+    optimizer = torch.optim.SGD(other.parameters(), 0.1)
+    order = np.random.default_rng(1).permutation(len(ids))
+    for i in range(0, 129, 64):
+        rows = order[i : i + 64]
+        other.network.train(len(rows) > 1)
+        optimizer.zero_grad()
+        target = torch.from_numpy(labels[rows]).float()
+        binary_cross_entropy_with_logits(other(torch.from_numpy(ids[rows])), target).backward()
+        optimizer.step()
+    train(model, Rule("sgd", 0.1), ids, labels)
+    torch.testing.assert_close(model.tokens.weight, other.tokens.weight, rtol=1e-4, atol=1e-5)
+    for ours, theirs in zip(model.network.parameters(), other.network.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

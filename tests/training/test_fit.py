@@ -11,12 +11,25 @@ import torch
 
 from freqsgd.data.dataset import DataError, Splits
 from freqsgd.training import Rule, Settings, compare, fit
-from freqsgd.training.fit import InterruptedFitError
+from freqsgd.training.fit import InterruptedFitError, _Run
 from freqsgd.training.metrics import auc, cross_entropy
 from freqsgd.training.model_folder import load_model
 from tests.training.made_up import dataset
 
 SMALL = Settings(dim=4, batch_size=100, epochs=3, patience=3)
+
+
+def with_swapped_names(data):
+    first, second = data.fields
+    fields = (dataclasses.replace(first, name="b"), dataclasses.replace(second, name="a"))
+    return dataclasses.replace(data, fields=fields)
+
+
+def with_swapped_labels(data):
+    labels = data.labels.copy()
+    one, other = np.argmax(labels), np.argmin(labels)
+    labels[[one, other]] = labels[[other, one]]
+    return dataclasses.replace(data, labels=labels)
 
 
 def interrupt_at(step):
@@ -95,14 +108,13 @@ def test_the_global_random_state_is_left_alone():
 @pytest.mark.parametrize("model", ["fm", "deepfm"])
 @pytest.mark.parametrize("optimizer", ["cfsgd", "adam", "rowwise-adagrad"])
 def test_ctrl_c_saves_and_resuming_gives_the_bits_of_an_uninterrupted_run(
-    optimizer, model, tmp_path, monkeypatch
+    optimizer, model, tmp_path
 ):
-    monkeypatch.setattr("freqsgd.training.engine._LONGEST_CALL", 1.0)  # a step at a time
     data, rule = dataset(), Rule(optimizer, 0.05, weight_decay=1e-3)
-    settings = dataclasses.replace(SMALL, model=model, lr_decay="linear")
+    settings = dataclasses.replace(SMALL, model=model, lr_decay="linear", checkpoint_steps=7)
     whole, record = fit(data, rule, settings)
     with pytest.raises(InterruptedFitError):
-        fit(data, rule, settings, folder=tmp_path / "run", listener=interrupt_at(7))
+        fit(data, rule, settings, folder=tmp_path / "run", listener=interrupt_at(14))
     resumed, again = fit(data, rule, settings, folder=tmp_path / "run", resume=True)
     for ours, theirs in zip(
         resumed.state_dict().values(), whole.state_dict().values(), strict=True
@@ -138,6 +150,8 @@ def test_a_folder_in_use_is_not_overwritten(tmp_path):
         (Rule("sgd", 1.0), SMALL, dataset(), "optimizer cfsgd"),
         (Rule("cfsgd", 1.0), dataclasses.replace(SMALL, seed=3), dataset(), "seed 0"),
         (Rule("cfsgd", 1.0), SMALL, dataset(seed=5), "positive_rate"),
+        (Rule("cfsgd", 1.0), SMALL, with_swapped_names(dataset()), "data"),
+        (Rule("cfsgd", 1.0), SMALL, with_swapped_labels(dataset()), "data"),
     ],
 )
 def test_resuming_with_other_options_or_data_is_refused(rule, settings, data, message, tmp_path):
@@ -148,14 +162,69 @@ def test_resuming_with_other_options_or_data_is_refused(rule, settings, data, me
             fit(data, rule, settings, folder=folder, resume=True)
 
 
-def test_a_diverging_run_says_where_and_what_to_do_and_keeps_its_best_epoch(tmp_path):
-    data = dataset()
-    _, record = fit(data, Rule("sgd", 1e6), Settings(dim=8, batch_size=100), folder=tmp_path)
+def test_a_diverging_run_says_where_and_what_to_do_and_leaves_no_model(tmp_path):
+    _, record = fit(dataset(), Rule("sgd", 1e6), Settings(dim=8, batch_size=100), folder=tmp_path)
     assert record["stopped"] == "diverged"
-    assert "step" in record["error"]
+    assert "not a finite number in step" in record["error"]
     assert "lr 1e+06: try a smaller learning rate" in record["error"]
+    assert record["best_epoch"] is None
     json.dumps(record, allow_nan=False)
-    load_model(tmp_path)
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_a_run_that_diverges_late_keeps_its_best_epoch(tmp_path, monkeypatch):
+    two, whole = fit(dataset(), Rule("sgd", 1.0), dataclasses.replace(SMALL, epochs=2))
+    monkeypatch.setattr(_Run, "_lr", lambda self, step: 1.0 if step < 48 else 1e9)
+    model, record = fit(dataset(), Rule("sgd", 1.0), SMALL, folder=tmp_path)
+    assert record["stopped"] == "diverged"
+    assert record["best_epoch"] == whole["best_epoch"] == 2
+    assert torch.equal(model.tokens.weight, two.tokens.weight)
+    assert torch.equal(load_model(tmp_path)[0].tokens.weight, two.tokens.weight)
+
+
+def test_a_divergence_in_the_last_step_of_an_epoch_is_noticed():
+    data = dataset(rows=200)
+    settings = Settings(dim=4, batch_size=10_000, epochs=2)
+    _, record = fit(data, Rule("sgd", 1e24), settings)
+    assert record["stopped"] == "diverged"
+    json.dumps(record, allow_nan=False)
+
+
+def test_ctrl_c_during_the_last_evaluation_is_not_lost(tmp_path, monkeypatch):
+    def listener(progress, record):
+        if record["stopped"]:
+            signal.raise_signal(signal.SIGINT)
+
+    rules = [Rule("sgd", 1.0), Rule("cfsgd", 1.0)]
+    with pytest.raises(InterruptedFitError):
+        compare(dataset(), rules, SMALL, out=tmp_path, listener=listener)
+    assert not (tmp_path / "models" / "cfsgd").exists()
+    results = compare(dataset(), rules, SMALL, out=tmp_path, resume=True)
+    assert [run["stopped"] for run in results["runs"]] == ["epochs", "epochs"]
+
+
+def test_checkpoints_come_after_as_many_steps_as_asked(tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr(_Run, "_save", lambda self: saved.append(self.engine.steps))
+    settings = dataclasses.replace(SMALL, epochs=1, checkpoint_steps=10)
+    fit(dataset(), Rule("cfsgd", 1.0), settings, folder=tmp_path)
+    assert saved == [10, 20, 24]
+
+
+def test_models_come_back_ready_to_predict(tmp_path):
+    settings = dataclasses.replace(SMALL, model="deepfm")
+    first, _ = fit(dataset(), Rule("cfsgd", 1.0), settings, folder=tmp_path)
+    again, _ = fit(dataset(), Rule("cfsgd", 1.0), settings, folder=tmp_path, resume=True)
+    ids = torch.from_numpy(dataset().ids[:100])
+    assert not first.training
+    assert torch.equal(first(ids), again(ids))
+
+
+def test_a_folder_that_cannot_be_made_is_named_before_training(tmp_path):
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "model"):
+        with pytest.raises(DataError, match="cannot make the folder"):
+            fit(dataset(), Rule("cfsgd", 1.0), SMALL, folder=folder)
 
 
 def test_a_comparison_starts_all_optimizers_alike_and_writes_after_each(tmp_path):
@@ -171,7 +240,7 @@ def test_a_comparison_starts_all_optimizers_alike_and_writes_after_each(tmp_path
 
 
 def test_an_optimizer_named_twice_is_refused():
-    with pytest.raises(ValueError, match="named once"):
+    with pytest.raises(DataError, match="named once"):
         compare(dataset(), [Rule("sgd", 1.0), Rule("sgd", 2.0)], SMALL)
 
 
@@ -207,7 +276,8 @@ def test_without_test_rows_the_test_figures_are_missing():
     [
         ({"model": "gbm"}, "unknown model 'gbm'; known: fm, deepfm"),
         ({"epochs": 0}, "epochs"),
-        ({"dim": 0}, "dim"),
+        ({"dim": 0}, "dim must be"),
+        ({"hidden": (16, 0)}, "hidden"),
         ({"batch_size": -1}, "batch_size"),
         ({"lr_decay": "cosine"}, "constant or linear"),
         ({"init_scale": 0.0}, "init_scale"),

@@ -11,6 +11,10 @@ def main() -> None:
     """Run ``freqsgd``; bad input ends it with one line and exit code 2."""
     try:
         from freqsgd.cli.app import run
+
+        run()
+    except KeyboardInterrupt:
+        sys.exit(130)
     except ModuleNotFoundError as missing:
         if missing.name in ("typer", "rich", "polars", "plotly", "safetensors", "click"):
             print(
@@ -19,4 +23,3 @@ def main() -> None:
             )
             sys.exit(2)
         raise
-    run()

@@ -18,7 +18,10 @@ from freqsgd.data.verify import verify as verify_dataset
 
 __all__ = ["app"]
 
-app = typer.Typer(help="List, get, describe and verify datasets.", no_args_is_help=True)
+app = typer.Typer(
+    help="List, get, describe and verify datasets. Example: freqsgd data get movielens-1m",
+    no_args_is_help=True,
+)
 
 _Name = Annotated[str, typer.Argument(help="Name of a dataset.", show_default=False)]
 

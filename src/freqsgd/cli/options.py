@@ -133,7 +133,7 @@ def settings(
     return Settings(
         model=model,
         dim=dim,
-        hidden=tuple(int(number) for number in words(hidden)),
+        hidden=_layers(hidden),
         dropout=dropout,
         init_scale=init_scale,
         epochs=epochs,
@@ -178,6 +178,13 @@ def rule_options(
 
     rule("cfsgd", 0.0)  # refuses what is out of range
     return rule
+
+
+def _layers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(number) for number in words(text))
+    except ValueError:
+        raise DataError(f"--hidden takes sizes such as 16,16, not {text!r}") from None
 
 
 def words(text: str) -> tuple[str, ...]:

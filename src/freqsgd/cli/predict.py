@@ -19,9 +19,6 @@ def predict(
     out: Annotated[
         Path | None, typer.Option(help="A .csv of one probability per row (default: print).")
     ] = None,
-    max_bad_rows: Annotated[
-        int, typer.Option(help="Malformed rows that get no probability, with a warning.")
-    ] = 0,
     threads: Annotated[int | None, typer.Option(help="Of the kernels and torch.")] = None,
 ) -> None:
     """Write the probability of a positive label for each row of a file.
@@ -29,4 +26,4 @@ def predict(
     Example: freqsgd predict model new.csv --out predictions.csv
     """
     use_threads(threads)
-    predict_file(model, file, out, max_bad_rows=max_bad_rows)
+    predict_file(model, file, out)

@@ -64,9 +64,9 @@ def train(
     results = describe(loaded, shared, threads)
     results["runs"].append(record)
     results["command"] = shlex.join(["freqsgd", *sys.argv[1:]])
-    print_results(results)
     write_results(results, out / RESULTS)
     write_report(results, out / "report.html")
     if record["stopped"] == "diverged":
         raise DataError(record["error"])
+    print_results(results)
     print(f"\nmodel: {out}")

@@ -60,6 +60,8 @@ class DataOptions:
         split_column(self.split)
         if self.min_count is not None and self.min_count < 1:
             raise DataError(f"min count must be at least 1, not {self.min_count}")
+        if self.split_seed < 0:
+            raise DataError(f"split seed must not be negative, as {self.split_seed} is")
         if self.max_bad_rows < 0:
             raise DataError(f"max bad rows must not be negative, as {self.max_bad_rows} is")
 

@@ -40,7 +40,7 @@ from freqsgd.kernels.machine import (
     prefetch_row_only,
     wait_for,
 )
-from freqsgd.kernels.rows import _decay, _rate
+from freqsgd.kernels.rows import decay, rate
 from freqsgd.kernels.vector import (
     LANES,
     load,
@@ -61,7 +61,9 @@ LAW, ADAGRAD, ROWWISE_ADAGRAD, ADAM = range(4)
 JOB = np.dtype(
     [
         ("counters", np.int64),  # address of two int64, 64 bytes apart: units taken, units finished
+        ("units", np.int64),  # set by the kernel: how many units there are
         ("bad", np.int64),  # step whose loss is not finite; -1: none
+        ("bad_id", np.int64),  # place in ids of one that is out of range; -1: none
         # the samples: step s takes positions first + s * batch and following, up to last
         ("forward", np.int64),  # run the first phase
         ("update", np.int64),  # run the second
@@ -74,6 +76,7 @@ JOB = np.dtype(
         ("columns", np.int64),
         ("fields", np.int64),
         ("starts", np.int64),  # int64 (columns): first row of the table of each column
+        ("sizes", np.int64),  # int64 (columns): rows of each
         ("field_of", np.int64),  # int64 (columns)
         ("spans", np.int64),  # int64 (fields, 4): first and last column, first and last row
         # the model
@@ -91,6 +94,7 @@ JOB = np.dtype(
         ("losses", np.int64),  # float64 (steps)
         # the rule
         ("rule", np.int64),
+        ("dense", np.int64),  # it changes all rows in every step
         ("shards", np.int64),  # parts of each field; a power of 2
         ("shift", np.int64),  # rows 2 ** shift at a time go to one part
         ("marks", np.int64),  # counts of each row, or zeros if nothing is counted
@@ -127,6 +131,7 @@ def step_kernel(mark_type: Any) -> Any:
         forward = blocks if job.forward != 0 else 0
         units = forward + (1 + job.fields * job.shards if job.update != 0 else 0)
         steps = (job.last - job.first + job.batch - 1) // job.batch
+        job.units = units * steps
         scratch = _scratch(job)
         unit = increment(job.counters)
         while unit < units * steps:
@@ -240,6 +245,7 @@ def _find_rows(job, start, low, high, scratch):
     order = numba.carray(pointer(job.order), last, dtype=np.int64)
     ids = numba.carray(pointer(address), 1, dtype=np.int32)
     starts = numba.carray(pointer(job.starts), columns, dtype=np.int64)
+    sizes = numba.carray(pointer(job.sizes), columns, dtype=np.int64)
     kept = numba.carray(pointer(job.rows), columns * batch, dtype=np.int64)
     known = numba.carray(pointer(label_address), 1, dtype=np.uint8)
     for i in range(high - low):
@@ -253,6 +259,9 @@ def _find_rows(job, start, low, high, scratch):
             labels[i] = known[sample]
         for c in range(columns):
             number = ids[sample * columns + c]
+            if number >= sizes[c]:
+                job.bad_id = sample * columns + c
+                number = -1
             row = starts[c] + number if number >= 0 else -1
             rows[i * columns + c] = weight + row * row_bytes if number >= 0 else empty
             if keep:
@@ -399,16 +408,13 @@ def _update_bias(job, step, size):
     for b in range(size):
         slope += slopes[b]
     theta = float(bias[0])
-    if job.rule == LAW:
-        eta = _rate(1.0, lr, job.power, job.cap)
-        part = _decay(1.0, 1.0, eta, job.weight_decay, job.weight_decay_power)
-        bias[0] = theta - eta * slope - part * theta
-        return
     state = numba.carray(pointer(job.bias_state), 2, dtype=np.float32)
-    if job.rule == ROWWISE_ADAGRAD:
-        state[0] += slope * slope
-        eta = lr / (math.sqrt(state[0]) + job.eps)
-        part = _decay(1.0, 1.0, eta, job.weight_decay, job.weight_decay_power)
+    if job.rule == LAW or job.rule == ROWWISE_ADAGRAD:
+        eta = rate(1.0, lr, job.power, job.cap)
+        if job.rule == ROWWISE_ADAGRAD:
+            state[0] += slope * slope
+            eta = lr / (math.sqrt(state[0]) + job.eps)
+        part = decay(1.0, 1.0, eta, job.weight_decay, job.weight_decay_power)
         bias[0] = theta - eta * slope - part * theta
         return
     slope += job.weight_decay * theta
@@ -435,7 +441,7 @@ def _update_field(job, step, size, field, shard, scratch, marks):
     found = _find_occurrences(job, size, field, shard, scratch, marks)
     mark = numba.carray(pointer(job.marks), 1, dtype=marks.dtype)
     lr = numba.carray(pointer(job.lrs), step + 1, dtype=np.float64)[step]
-    if job.rule == ADAM or (job.rule == ADAGRAD and job.weight_decay > 0):
+    if job.dense != 0:
         _update_others(job, step, lr, field, shard, mark, scratch.zeros)
     number, counted = marks.dtype.type, job.counted
     for k in range(found):
@@ -493,7 +499,7 @@ def _find_occurrences(job, size, field, shard, scratch, marks):
 
 @compiled
 def _frequencies(job, step, size, found, scratch):
-    """Frequencies of the rows found, into ``rates``; returns what weight decay's q is over."""
+    """Write the frequencies of the rows found into ``rates``."""
     slots, rates = scratch.slots, scratch.rates
     if job.frequencies != 0:
         given = numba.carray(pointer(job.frequencies), 1, dtype=np.float32)
@@ -521,12 +527,13 @@ def _apply_law(job, step, size, lr, field, found, scratch):
     )
     dim, address = job.dim, job.weight
     stride = dim + 1
-    power, cap, decay, decay_power = job.power, job.cap, job.weight_decay, job.weight_decay_power
+    power, cap = job.power, job.cap
+    strength, decay_power = job.weight_decay, job.weight_decay_power
     linear_lr, linear_decay = job.linear_lr, job.linear_decay
     weight = numba.carray(pointer(address), 1, dtype=np.float32)
-    if decay == 0:
+    if strength == 0:
         for k in range(found):
-            rates[k] = _rate(rates[k], lr, power, cap)
+            rates[k] = rate(rates[k], lr, power, cap)
         for k in range(found):
             scales[k] = 1.0 + rates[k] * slopes[k]
         for k in range(found):
@@ -534,9 +541,9 @@ def _apply_law(job, step, size, lr, field, found, scratch):
     else:
         for k in range(found):
             p, q = rates[k], times[k] / size
-            eta = _rate(p, lr, power, cap)
-            part = _decay(p, q, eta, decay, decay_power)
-            linear = _decay(p, q, eta * linear_lr, decay * linear_decay, decay_power)
+            eta = rate(p, lr, power, cap)
+            part = decay(p, q, eta, strength, decay_power)
+            linear = decay(p, q, eta * linear_lr, strength * linear_decay, decay_power)
             rates[k], scales[k] = eta, 1.0 + eta * slopes[k] - part
             theta = weight[slots[k] * stride + dim]
             weight[slots[k] * stride + dim] = theta - eta * linear_lr * slopes[k] - linear * theta
@@ -551,51 +558,73 @@ def _apply_law(job, step, size, lr, field, found, scratch):
 
 
 @inlined
-def _add_up(job, field, scratch, head, scale, rate, start):
-    """Replace a row's vector by ``scale * vector + rate * A``; A includes ``extra``."""
+def _add_up(job, field, scratch, head, scale, by, start):
+    """Replace a row's vector by ``scale * vector + by * A``; A includes ``extra``."""
     dim = job.dim
-    extra = 0 if job.extra == 0 else job.extra + field * dim * 4
-    step, extra_step = dim * 4, job.fields * dim * 4
-    positions, following, slopes = scratch.positions, scratch.following, job.slopes
-    zero, by, old = splat(np.float32(0)), splat(rate), splat(scale)
     whole, j = dim - dim % LANES, 0
+    scales, steps = splat(scale), splat(by)
     while j + 2 * LANES <= dim:
-        a, b = zero, zero
-        i = head
-        while i >= 0:
-            position = np.int64(positions[i])
-            i = following[i]
-            g = splat(number_at(slopes + position * 4))
-            at = job.sums + position * step + j * 4
-            a, b = a + g * load(at), b + g * load(at + 4 * LANES)
-            if extra != 0:
-                at = extra + position * extra_step + j * 4
-                a, b = a + load(at), b + load(at + 4 * LANES)
+        a, b = _chain_two(job, field, scratch, head, j * 4)
         at = start + j * 4
-        store(at, old * load(at) + by * a)
-        store(at + 4 * LANES, old * load(at + 4 * LANES) + by * b)
+        store(at, scales * load(at) + steps * a)
+        store(at + 4 * LANES, scales * load(at + 4 * LANES) + steps * b)
         j += 2 * LANES
     if j < whole:
-        a = zero
-        i = head
-        while i >= 0:
-            position = np.int64(positions[i])
-            i = following[i]
-            g = splat(number_at(slopes + position * 4))
-            a = a + g * load(job.sums + position * step + j * 4)
-            if extra != 0:
-                a = a + load(extra + position * extra_step + j * 4)
-        store(start + j * 4, old * load(start + j * 4) + by * a)
+        at = start + j * 4
+        a = _chain_one(job, field, scratch, head, j * 4)
+        store(at, scales * load(at) + steps * a)
     for j in range(whole, dim):
-        s = np.float32(0)
-        i = head
-        while i >= 0:
-            position = np.int64(positions[i])
-            i = following[i]
-            s += number_at(slopes + position * 4) * number_at(job.sums + position * step + j * 4)
-            if extra != 0:
-                s += number_at(extra + position * extra_step + j * 4)
-        set_number(start + j * 4, scale * number_at(start + j * 4) + rate * s)
+        at = start + j * 4
+        s = _chain_number(job, field, scratch, head, j * 4)
+        set_number(at, scale * number_at(at) + by * s)
+
+
+# The next three take A over the occurrences of a row, for some of its numbers: two vectors, one
+# vector, and a single number.
+
+
+@inlined
+def _chain_two(job, field, scratch, head, offset):
+    a = b = splat(np.float32(0))
+    i = head
+    while i >= 0:
+        position = np.int64(scratch.positions[i])
+        i = scratch.following[i]
+        g = splat(number_at(job.slopes + position * 4))
+        at = job.sums + position * job.dim * 4 + offset
+        a, b = a + g * load(at), b + g * load(at + 4 * LANES)
+        if job.extra != 0:
+            at = job.extra + (position * job.fields + field) * job.dim * 4 + offset
+            a, b = a + load(at), b + load(at + 4 * LANES)
+    return a, b
+
+
+@inlined
+def _chain_one(job, field, scratch, head, offset):
+    a = splat(np.float32(0))
+    i = head
+    while i >= 0:
+        position = np.int64(scratch.positions[i])
+        i = scratch.following[i]
+        g = splat(number_at(job.slopes + position * 4))
+        a = a + g * load(job.sums + position * job.dim * 4 + offset)
+        if job.extra != 0:
+            a = a + load(job.extra + (position * job.fields + field) * job.dim * 4 + offset)
+    return a
+
+
+@inlined
+def _chain_number(job, field, scratch, head, offset):
+    a = np.float32(0)
+    i = head
+    while i >= 0:
+        position = np.int64(scratch.positions[i])
+        i = scratch.following[i]
+        g = number_at(job.slopes + position * 4)
+        a += g * number_at(job.sums + position * job.dim * 4 + offset)
+        if job.extra != 0:
+            a += number_at(job.extra + (position * job.fields + field) * job.dim * 4 + offset)
+    return a
 
 
 # ---- rules that need the gradient ---------------------------------------------------------------
@@ -636,12 +665,12 @@ def _rowwise_adagrad(job, row, lr, p, q, weight, gradient):
     state[0] += squares / dim
     state[1] += gradient[dim] * gradient[dim]
     eta = lr / (math.sqrt(state[0]) + job.eps)
-    part = _decay(p, q, eta, job.weight_decay, job.weight_decay_power)
+    part = decay(p, q, eta, job.weight_decay, job.weight_decay_power)
     scale, by = np.float32(1.0 - part), np.float32(-eta)
     for j in range(dim):
         weight[j] = scale * weight[j] + by * gradient[j]
     eta = lr * job.linear_lr / (math.sqrt(state[1]) + job.eps)
-    part = _decay(p, q, eta, job.weight_decay * job.linear_decay, job.weight_decay_power)
+    part = decay(p, q, eta, job.weight_decay * job.linear_decay, job.weight_decay_power)
     weight[dim] = np.float32(1.0 - part) * weight[dim] - np.float32(eta) * gradient[dim]
 
 
@@ -662,46 +691,46 @@ def _elementwise(job, row, lr, sizes, gradient):
     offset = row * (dim + 1) * 4
     weight, state = job.weight + offset, job.state + offset
     eps = np.float32(job.eps)
-    decay = np.float32(job.weight_decay)
-    linear_decay = np.float32(job.weight_decay * job.linear_decay)
+    l2 = np.float32(job.weight_decay)
+    linear_l2 = np.float32(job.weight_decay * job.linear_decay)
     address = np.int64(gradient.ctypes.data)
     whole = dim - dim % LANES
     w = numba.carray(pointer(weight), dim + 1, dtype=np.float32)
     s = numba.carray(pointer(state), dim + 1, dtype=np.float32)
     if job.rule == ADAGRAD:
-        rate = np.float32(lr)
+        size = np.float32(lr)
         for j in range(0, 4 * whole, 4 * LANES):
             x = load(weight + j)
-            g = load(address + j) + splat(decay) * x
+            g = load(address + j) + splat(l2) * x
             squares = load(state + j) + g * g
             store(state + j, squares)
-            store(weight + j, x - splat(rate) * g / (root(squares) + splat(eps)))
+            store(weight + j, x - splat(size) * g / (root(squares) + splat(eps)))
         for j in range(whole, dim + 1):
             last = j == dim
-            g = gradient[j] + (linear_decay if last else decay) * w[j]
+            g = gradient[j] + (linear_l2 if last else l2) * w[j]
             s[j] += g * g
-            by = np.float32(lr * job.linear_lr) if last else rate
+            by = np.float32(lr * job.linear_lr) if last else size
             w[j] -= by * g / (math.sqrt(s[j]) + eps)
         return
     moment = job.moment + offset
     m = numba.carray(pointer(moment), dim + 1, dtype=np.float32)
     size1, size2 = sizes
-    rate, root_scale = np.float32(lr * size1), np.float32(size2)
+    size, root_scale = np.float32(lr * size1), np.float32(size2)
     keep1, keep2 = np.float32(1.0 - job.beta1), np.float32(job.beta2)
     add2 = np.float32(1.0 - job.beta2)
     for j in range(0, 4 * whole, 4 * LANES):
         x = load(weight + j)
-        g = load(address + j) + splat(decay) * x
+        g = load(address + j) + splat(l2) * x
         mean = load(moment + j)
         mean = mean + splat(keep1) * (g - mean)
         squares = splat(keep2) * load(state + j) + splat(add2) * g * g
         store(moment + j, mean)
         store(state + j, squares)
-        store(weight + j, x - splat(rate) * mean / (root(squares) * splat(root_scale) + splat(eps)))
+        store(weight + j, x - splat(size) * mean / (root(squares) * splat(root_scale) + splat(eps)))
     for j in range(whole, dim + 1):
         last = j == dim
-        g = gradient[j] + (linear_decay if last else decay) * w[j]
+        g = gradient[j] + (linear_l2 if last else l2) * w[j]
         m[j] += keep1 * (g - m[j])
         s[j] = keep2 * s[j] + add2 * g * g
-        by = np.float32(lr * job.linear_lr * size1) if last else rate
+        by = np.float32(lr * job.linear_lr * size1) if last else size
         w[j] -= by * m[j] / (math.sqrt(s[j]) * root_scale + eps)

@@ -30,7 +30,7 @@ from freqsgd.kernels.machine import (
 from freqsgd.kernels.threads import run
 from freqsgd.rates import scalar_decay, scalar_rate
 
-__all__ = ["TABLE", "find_bad", "update"]
+__all__ = ["TABLE", "decay", "find_bad", "rate", "update"]
 
 
 TABLE = np.dtype(
@@ -158,13 +158,15 @@ _law_decay = numba.njit(scalar_decay, error_model="numpy")
 
 
 @compiled
-def _rate(p, lr, power, max_lr):
+def rate(p, lr, power, max_lr):
+    """The law's rate."""
     # A power that the compiler knows becomes a square root.
     return _law_rate(p, lr, 0.5, max_lr) if power == 0.5 else _law_rate(p, lr, power, max_lr)
 
 
 @compiled
-def _decay(p, q, eta, weight_decay, power):
+def decay(p, q, eta, weight_decay, power):
+    """The part of a row that the law's weight decay takes."""
     if power == 1.0:
         return _law_decay(p, q, eta, weight_decay, 1.0)
     if power == 0.5:
@@ -252,7 +254,7 @@ def _decay_rows(table, rows, before, count, weights, sources):
         row = rows[k]
         p = (unseen if source[row] == 0 else float(source[row])) / n
         q = (count[row] - before[k]) / added
-        part = _decay(p, q, _rate(p, lr, power, max_lr), weight_decay, weight_decay_power)
+        part = decay(p, q, rate(p, lr, power, max_lr), weight_decay, weight_decay_power)
         scale = weights.dtype.type(-part)
         start = address + row * row_bytes
         for j in range(0, whole, LANES):
@@ -300,7 +302,7 @@ def _add(table, shard, shards, weights, sources):
             number = source[rows[k]]
             rates[k] = (unseen if number == 0 else float(number)) / n
         for k in range(filled):
-            rates[k] = _rate(rates[k], lr, power, max_lr)
+            rates[k] = rate(rates[k], lr, power, max_lr)
         for k in range(filled):
             scale = weights.dtype.type(-sign * rates[k])
             row = rows[k] * dim

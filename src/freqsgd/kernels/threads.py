@@ -1,7 +1,7 @@
 """Run a kernel on several threads.
 
-A kernel is a compiled C function that takes a job, one record of which ``next`` is the first field.
-Each thread that runs it takes work units from the job, one after another, until none is left; so a
+A kernel is a compiled C function that takes a job, one record that says what is left to do. Each
+thread that runs it takes work units from the job, one after another, until none is left; so a
 kernel may be run by any number of threads.
 
 The threads are torch's own OpenMP team where torch has one. A second pool would have to share the

@@ -13,9 +13,10 @@ from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.extending import intrinsic, overload, register_model
 
+from freqsgd.kernels.machine import LANES
+
 __all__ = ["LANES", "load", "number_at", "root", "set_number", "splat", "store", "total"]
 
-LANES = 8
 _FLOAT = ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, LANES)
 

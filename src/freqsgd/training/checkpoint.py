@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -25,17 +26,20 @@ def save(path: Path, tensors: dict[str, Tensor], description: dict[str, Any]) ->
     text = json.dumps({"format": FORMAT, **description})
     tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     metadata = {"freqsgd": text, "digest": _digest(tensors, text)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.tmp")  # one name: a killed process leaves one file
     try:
+        temporary.touch()
+        mode = temporary.stat().st_mode
         save_file(tensors, temporary, metadata)
+        temporary.chmod(mode)  # as files of this user are; save_file hides it from others
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
     except (OSError, SafetensorError) as error:
         raise DataError(f"cannot write {path}: {error}; what was saved before is kept") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

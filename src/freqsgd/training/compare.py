@@ -51,7 +51,7 @@ def compare(
     rules = list(rules)
     names = [rule.optimizer for rule in rules]
     if len(set(names)) < len(names):
-        raise ValueError(f"each optimizer may be named once, got {', '.join(names)}")
+        raise DataError(f"each optimizer may be named once, got {', '.join(names)}")
     if out is not None and (out / RESULTS).exists() and not resume:
         raise DataError(f"{out} holds results already: use --resume, or another --out")
     results = describe(data, settings, threads)

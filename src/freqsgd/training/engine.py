@@ -10,7 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.autograd.graph import increment_version
 
+from freqsgd.data.dataset import DataError
 from freqsgd.kernels import fm as kernels
 from freqsgd.kernels.threads import run
 from freqsgd.nn.fm import FM, DeepFM
@@ -53,8 +55,11 @@ class Predictor:
                 f"the model must be float32 on the CPU, got {weight.dtype} on {weight.device}"
             )
         self.model = model
-        self.threads = threads or torch.get_num_threads()
+        self.threads = torch.get_num_threads() if threads is None else threads
+        if self.threads < 1:
+            raise ValueError(f"threads must be at least 1, got {threads}")
         self._starts = model.columns_start.numpy().astype(np.int64)
+        self._sizes = model.columns_size.numpy().astype(np.int64)
         self._field_of = model.columns_field.numpy().astype(np.int64)
         self._spans = _spans(model)
         self._counters = np.zeros(16, np.int64)
@@ -81,27 +86,37 @@ class Predictor:
         job["last"] = job["batch"] = len(logits)
         job["forward"], job["logits"] = 1, logits.ctypes.data
         job["vectors"] = 0 if vectors is None else vectors.ctypes.data
-        self._run(job)
+        self._run(job, ids)
 
     def _job(self, ids: NDArray[np.int32], order: NDArray[np.int64] | None) -> Any:
         """A record for the kernel: samples and model."""
         _check_samples(ids, order, self.model)
         job = np.zeros(1, kernels.JOB)
         self._counters[:] = 0
-        job["counters"], job["bad"] = self._counters.ctypes.data, -1
+        job["counters"] = self._counters.ctypes.data
+        job["units"] = job["bad"] = job["bad_id"] = -1
         job["ids"] = ids.ctypes.data
         job["order"] = 0 if order is None else order.ctypes.data
         job["columns"], job["fields"] = len(self._starts), len(self._spans)
-        job["starts"], job["field_of"] = self._starts.ctypes.data, self._field_of.ctypes.data
+        job["starts"], job["sizes"] = self._starts.ctypes.data, self._sizes.ctypes.data
+        job["field_of"] = self._field_of.ctypes.data
         job["spans"], job["shards"] = self._spans.ctypes.data, 1
         job["weight"], job["dim"] = self.model.tokens.weight.data_ptr(), self.model.dim
         job["bias"] = self.model.bias.data_ptr()
         return job
 
-    def _run(self, job: Any) -> None:
+    def _run(self, job: Any, ids: NDArray[np.int32]) -> None:
         numbers = int(job["batch"][0]) * len(self._starts) * self.model.dim
         marks = np.int64 if self._marks.dtype == torch.int64 else np.int32
         run(kernels.step_kernel(marks), job, 1 if numbers < _SMALL else self.threads)
+        if self._counters[8] != job["units"][0]:  # an exception in a kernel is only printed
+            raise MemoryError(f"no memory for batches of {job['batch'][0]} samples")
+        if job["bad_id"][0] >= 0:
+            row, column = divmod(int(job["bad_id"][0]), len(self._starts))
+            raise DataError(
+                f"id {ids[row, column]} in row {row}, column {column} is out of range for "
+                f"{self._sizes[column]} tokens"
+            )
 
 
 class DeepPredictor(Predictor):
@@ -114,6 +129,7 @@ class DeepPredictor(Predictor):
         self, ids: NDArray[np.int32], rows: NDArray[np.int64] | None = None
     ) -> NDArray[np.float32]:
         """Log odds of samples: of the named rows, or of all."""
+        training = self.model.training
         self.model.eval()
         count = len(ids) if rows is None else len(rows)
         logits = np.empty(count, np.float32)
@@ -123,6 +139,7 @@ class DeepPredictor(Predictor):
             vectors = torch.empty(last - first, len(self.model.sizes), self.model.dim)
             self._forward(ids, some, logits[first:last], vectors.numpy())
             logits[first:last] += self.model.network(vectors.flatten(1)).squeeze(1).numpy()
+        self.model.train(training)
         return logits
 
 
@@ -176,17 +193,18 @@ class Engine(Predictor):
         labels: NDArray[np.uint8],
         order: NDArray[np.int64],
         lrs: NDArray[np.float64],
+        most: int | None = None,
     ) -> Iterator[NDArray[np.float64]]:
         """Take one step per entry of ``lrs``, over the samples ``order`` names.
 
-        Yields the losses of the steps, some tenths of a second's worth at a time.
+        Yields the losses of some tenths of a second's steps at a time, of ``most`` steps at most.
         """
-        self._make_room(len(order))
+        self._begin(labels, order, lrs)
         columns, dim = len(self._starts), self.model.dim
         work = self.batch_size * columns * dim
-        if self.rule.optimizer == "adam":
+        if self.rule.dense:
             work += self.model.tokens.weight.numel()
-        steps = max(1, int(_LONGEST_CALL / work))
+        steps = min(max(1, int(_LONGEST_CALL / work)), most or len(lrs))
         for first in range(0, len(lrs), steps):
             some = np.ascontiguousarray(lrs[first : first + steps], np.float64)
             losses = np.zeros(len(some))
@@ -196,11 +214,11 @@ class Engine(Predictor):
             job["last"] = min((first + len(some)) * self.batch_size, len(order))
             job["forward"] = job["update"] = 1
             self._describe_rule(job, some)
-            self._run(job)
-            taken = int(job["last"][0] - job["first"][0])
+            self._run(job, ids)
+            increment_version([self.model.tokens.weight, self.model.bias])
             if job["bad"][0] >= 0:
                 raise DivergedError(self.steps + int(job["bad"][0]))
-            self.samples += taken
+            self.samples += int(job["last"][0] - job["first"][0])
             self.steps += len(some)
             yield losses
 
@@ -228,8 +246,8 @@ class Engine(Predictor):
     def _describe_rule(self, job: Any, lrs: NDArray[np.float64]) -> None:
         rule, law = self.rule, self.rule.law
         job["rule"] = _RULES.get(rule.optimizer, kernels.LAW)
-        dense = rule.optimizer in ("adagrad", "adam")
-        job["shift"] = 6 if dense else 0  # sweeps over all rows like theirs in one piece
+        job["dense"] = rule.dense
+        job["shift"] = 6 if rule.dense else 0  # sweeps over all rows like theirs in one piece
         shards = 1
         while len(self._spans) * shards < 4 * self.threads and self.threads > 1:
             shards *= 2
@@ -246,9 +264,19 @@ class Engine(Predictor):
         job["beta1"], job["beta2"] = 0.9, 0.999
         job["eps"] = _EPS.get(rule.optimizer, 0.0)
 
-    def _make_room(self, samples: int) -> None:
-        """Counts that might not fit 32 bits become 64."""
-        counted = (self.samples + samples) * max(self.model.widths)
+    def _begin(
+        self, labels: NDArray[np.uint8], order: NDArray[np.int64], lrs: NDArray[np.float64]
+    ) -> None:
+        """Check what training is given; counts that might not fit 32 bits become 64."""
+        if labels.dtype != np.uint8 or not labels.flags.c_contiguous:
+            raise ValueError(f"labels must be a contiguous uint8 array, got {labels.dtype}")
+        if len(lrs) != -(-len(order) // self.batch_size):
+            raise ValueError(
+                f"{len(order)} samples in batches of {self.batch_size} do not make {len(lrs)} steps"
+            )
+        if len(order) and order.max() >= len(labels):
+            raise ValueError(f"row {order.max()} is out of range for {len(labels)} labels")
+        counted = (self.samples + len(order)) * max(self.model.widths)
         if self._marks.dtype == torch.int32 and self.rule.counts and counted >= 2**31:
             self._state["counts"] = self._marks = self._marks.long()
 
@@ -292,9 +320,10 @@ class DeepEngine(DeepPredictor, Engine):
         labels: NDArray[np.uint8],
         order: NDArray[np.int64],
         lrs: NDArray[np.float64],
+        most: int | None = None,
     ) -> Iterator[NDArray[np.float64]]:
         """Take one step per entry of ``lrs``; yields the loss of each."""
-        self._make_room(len(order))
+        self._begin(labels, order, lrs)
         self.model.train()
         for step, lr in enumerate(lrs):
             rows = order[step * self.batch_size : (step + 1) * self.batch_size]
@@ -312,7 +341,7 @@ class DeepEngine(DeepPredictor, Engine):
         job = self._training_job(ids, rows)
         job["last"], job["forward"], job["slopes"] = size, 1, 0
         job["logits"], job["vectors"] = shallow.data_ptr(), vectors.data_ptr()
-        self._run(job)
+        self._run(job, ids)
         vectors.requires_grad_()
         shallow.requires_grad_()
         self.model.network.train(size > 1)  # batch norm has no variance of one sample
@@ -330,9 +359,11 @@ class DeepEngine(DeepPredictor, Engine):
         lrs = np.array([lr])
         job = self._training_job(ids, rows)
         job["last"], job["update"] = size, 1
-        job["slopes"], job["extra"] = shallow.grad.data_ptr(), vectors.grad.data_ptr()
+        slopes, extra = shallow.grad.contiguous(), vectors.grad.contiguous()
+        job["slopes"], job["extra"] = slopes.data_ptr(), extra.data_ptr()
         self._describe_rule(job, lrs)
-        self._run(job)
+        self._run(job, ids)
+        increment_version([self.model.tokens.weight, self.model.bias])
         return loss.item()
 
 
@@ -356,8 +387,12 @@ def _check_samples(ids: NDArray[Any], order: NDArray[Any] | None, model: FM) -> 
             f"ids must be a C-contiguous int32 array of {columns} columns, got {ids.dtype} "
             f"{ids.shape}"
         )
-    if order is not None and (order.dtype != np.int64 or not order.flags.c_contiguous):
+    if order is None:
+        return
+    if order.dtype != np.int64 or not order.flags.c_contiguous:
         raise ValueError(f"row numbers must be a contiguous int64 array, got {order.dtype}")
+    if len(order) and not (order.min() >= 0 and order.max() < len(ids)):
+        raise ValueError(f"row numbers must lie in [0, {len(ids)})")
 
 
 def _new_state(model: FM, rule: Rule, frequencies: Tensor | None) -> dict[str, Tensor]:
@@ -399,9 +434,10 @@ def _buffers(model: FM, batch_size: int) -> dict[str, NDArray[Any]]:
 
 
 def _network_optimizer(network: nn.Module, rule: Rule) -> torch.optim.Optimizer:
+    """An ordinary weight moves at lr; weight decay is ordinary L2."""
     options: dict[str, Any] = {"lr": rule.lr, "weight_decay": rule.weight_decay}
     if rule.optimizer == "adam":
         return torch.optim.Adam(network.parameters(), **options)
     if rule.optimizer in ("adagrad", "rowwise-adagrad"):
         return torch.optim.Adagrad(network.parameters(), **options)
-    return CFSGD(network.parameters(), fused=False, **options)  # small; an ordinary weight: at lr
+    return CFSGD(network.parameters(), max_lr=rule.law.max_lr, fused=False, **options)

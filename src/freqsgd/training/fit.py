@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import signal
 import threading
@@ -27,7 +28,7 @@ from freqsgd.training.metrics import (
     frequency_classes,
     normalized_entropy,
 )
-from freqsgd.training.model_folder import MODEL, load_model, save_model
+from freqsgd.training.model_folder import MODEL, load_model, make_folder, save_model
 from freqsgd.training.prepare import build_model, check, count_tokens, frequencies_for
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
@@ -105,6 +106,7 @@ def fit(
     """
     run = _Run(data, rule, settings or Settings(), threads, folder)
     if folder is not None:
+        make_folder(folder)
         used = [name for name in (MODEL, CHECKPOINT) if (folder / name).exists()]
         if used and not resume:
             raise DataError(
@@ -134,11 +136,11 @@ class _Run:
             self.model,
             rule,
             seed=settings.seed,
-            batch_size=settings.batch_size,
+            batch_size=min(settings.batch_size, len(data.splits.train)),
             threads=threads,
             frequencies=frequencies_for(self.counts, len(data.splits.train), rule),
         )
-        steps = -(-len(data.splits.train) // settings.batch_size)
+        steps = -(-len(data.splits.train) // self.engine.batch_size)
         self.progress = Progress(steps=steps)
         self.losses = np.zeros(steps)  # of the current epoch's steps
         self.best: dict[str, Tensor] = {}
@@ -171,6 +173,8 @@ class _Run:
                     self._evaluate()
                     self._save()
                     listener(progress, record)
+                    if self.interrupt.came:
+                        raise InterruptedFitError
         except DivergedError as error:
             record["stopped"] = "diverged"
             record["error"] = (
@@ -181,22 +185,28 @@ class _Run:
         if self.best:
             self.model.load_state_dict(self.best)
         self._finish()
-        if self.folder is not None:
+        if self.folder is not None and self.best:
             description = {"record": record, "data": self._fingerprint()}
             save_model(self.folder, self.model, self.data, description)
-            for name in (CHECKPOINT, BEST):
-                (self.folder / name).unlink(missing_ok=True)
+            self._clean_up()
         return self.model, record
+
+    def _clean_up(self) -> None:
+        """Remove what a finished run needs no longer."""
+        assert self.folder is not None
+        for path in (self.folder / CHECKPOINT, self.folder / BEST, *self.folder.glob(".*.tmp")):
+            path.unlink(missing_ok=True)
 
     def _epoch(self, listener: Callable[[Progress, dict[str, Any]], None]) -> None:
         """Take the steps of an epoch that are left."""
-        progress, data, size = self.progress, self.data, self.settings.batch_size
+        progress, data, size = self.progress, self.data, self.engine.batch_size
         generator = np.random.Generator(np.random.PCG64([self.settings.seed, progress.epoch]))
         order = generator.permutation(data.splits.train)[progress.step * size :]
         first = progress.epoch * progress.steps
         lrs = np.array([self._lr(first + k) for k in range(progress.step, progress.steps)])
         unsaved, start = 0, time.perf_counter()
-        for losses in self.engine.train(data.ids, data.labels, order, lrs):
+        most = self.settings.checkpoint_steps
+        for losses in self.engine.train(data.ids, data.labels, order, lrs, most):
             self.losses[progress.step : progress.step + len(losses)] = losses
             progress.step += len(losses)
             progress.seconds += time.perf_counter() - start
@@ -206,7 +216,7 @@ class _Run:
                 self._save()
                 raise InterruptedFitError
             unsaved += len(losses)
-            if unsaved >= (self.settings.checkpoint_steps or math.inf):
+            if most is not None and unsaved >= most:
                 self._save()
                 unsaved = 0
             start = time.perf_counter()
@@ -219,15 +229,19 @@ class _Run:
     def _evaluate(self) -> None:
         """Record a finished epoch; decide whether it was the last."""
         progress, record, train = self.progress, self.record, len(self.data.splits.train)
-        weights = np.full(progress.steps, float(self.settings.batch_size))
-        weights[-1] = train - (progress.steps - 1) * self.settings.batch_size
+        size = self.engine.batch_size
+        weights = np.full(progress.steps, float(size))
+        weights[-1] = train - (progress.steps - 1) * size
+        validation = self._metrics(self._predict(self.data.splits.validation))
+        if validation["loss"] is None:
+            raise DivergedError(self.engine.steps - 1)
         progress.epoch += 1
         progress.step = 0
         before = record["epochs"][-1]["seconds"] if record["epochs"] else 0.0
         epoch = {
             "epoch": progress.epoch,
             "train_loss": float((self.losses * weights).sum() / train),
-            **{f"val_{k}": v for k, v in self._metrics(self.data.splits.validation).items()},
+            **{f"val_{key}": value for key, value in validation.items()},
             "seconds": progress.seconds,
             "samples_per_second": train / (progress.seconds - before),
             "lr": self._lr(progress.epoch * progress.steps - 1),
@@ -244,11 +258,19 @@ class _Run:
         elif progress.epoch == self.settings.epochs:
             record["stopped"] = "epochs"
 
-    def _metrics(self, rows: NDArray[np.int64]) -> dict[str, float | None]:
-        if len(rows) == 0:
+    def _predict(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
+        """Log odds and labels."""
+        return self.engine.predict(self.data.ids, rows), self.data.labels[rows]
+
+    def _metrics(
+        self, predicted: tuple[NDArray[np.float32], NDArray[np.uint8]]
+    ) -> dict[str, float | None]:
+        logits, labels = predicted
+        if len(labels) == 0:
             return {"loss": None, "auc": None, "ne": None}
-        logits, labels = self.engine.predict(self.data.ids, rows), self.data.labels[rows]
         loss = cross_entropy(logits, labels)
+        if not math.isfinite(loss):
+            return {"loss": None, "auc": None, "ne": None}
         return {"loss": loss, "auc": auc(logits, labels), "ne": normalized_entropy(loss, labels)}
 
     def _finish(self) -> None:
@@ -262,12 +284,13 @@ class _Run:
         record["samples_per_second"] = taken / self.progress.seconds if taken else None
         if not best:
             rows = rows[:0]
-        record.update({f"test_{k}": v for k, v in self._metrics(rows).items()})
-        logits, labels = self.engine.predict(self.data.ids, rows), self.data.labels[rows]
+        predicted, ids = self._predict(rows), self.data.ids[rows]
+        record.update({f"test_{k}": v for k, v in self._metrics(predicted).items()})
         classes = frequency_classes(self.counts, self.model.sizes)
-        of_tokens = classes[np.maximum(self.data.ids[rows], 0) + self.model.columns_start.numpy()]
-        of_tokens[self.data.ids[rows] < 0] = 0
-        record["test_auc_by_frequency"] = auc_by_frequency(logits, labels, of_tokens.max(1))
+        of_tokens = classes[np.maximum(ids, 0) + self.model.columns_start.numpy()]
+        of_tokens[ids < 0] = 0
+        record["test_auc_by_frequency"] = auc_by_frequency(*predicted, of_tokens.max(1))
+        self.model.eval()
 
     # ---- checkpoints -----------------------------------------------------------------------------
 
@@ -292,6 +315,7 @@ class _Run:
         assert self.folder is not None
         model, saved = load_model(self.folder)
         self._check_same(self.folder / MODEL, saved)
+        self._clean_up()
         return model, saved["record"]
 
     def resume(self) -> None:
@@ -332,12 +356,10 @@ class _Run:
     def _fingerprint(self) -> dict[str, Any]:
         """Tells one dataset and split from another."""
         data = self.data
-        return {
-            **data.summary(),
-            "train_rows": len(data.splits.train),
-            "train_sum": int(data.splits.train.sum()),
-            "sample": int(data.ids[:: max(1, data.rows // 1000)].sum()),
-        }
+        digest = hashlib.blake2b(repr(data.fields).encode(), digest_size=16)
+        for array in (data.splits.train, data.labels, data.ids[:: 1 + data.rows // 100_000]):
+            digest.update(np.ascontiguousarray(array).data)
+        return {**data.summary(), "train_rows": len(data.splits.train), "data": digest.hexdigest()}
 
 
 def _better(epoch: dict[str, Any], best: dict[str, Any]) -> bool:

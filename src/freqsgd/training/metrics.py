@@ -17,7 +17,7 @@ SHARES = (0.80, 0.95)  # of a field's occurrences, that head and torso reach up 
 def auc(scores: NDArray[Any], labels: NDArray[Any]) -> float | None:
     """The chance that a positive scores above a negative, ties counting half; exact.
 
-    None where there are no positives or no negatives.
+    None where there are no positives or no negatives, or a score is not a number.
 
     Example:
         >>> auc(np.array([0.1, 0.4, 0.4, 0.8]), np.array([0, 0, 1, 1]))
@@ -27,7 +27,7 @@ def auc(scores: NDArray[Any], labels: NDArray[Any]) -> float | None:
     scores, positive = scores[order], labels[order].astype(np.int64)
     positives = int(positive.sum())
     negatives = len(labels) - positives
-    if positives == 0 or negatives == 0:
+    if positives == 0 or negatives == 0 or np.isnan(scores[-1]):  # NaN comes last
         return None
     ties = np.flatnonzero(np.concatenate([[True], scores[1:] != scores[:-1]]))
     won = np.add.reduceat(positive, ties)  # positives of each score
@@ -39,7 +39,7 @@ def auc(scores: NDArray[Any], labels: NDArray[Any]) -> float | None:
 def cross_entropy(logits: NDArray[Any], labels: NDArray[Any]) -> float:
     """Mean loss of log odds, in nats."""
     z = logits.astype(np.float64)
-    return float((np.logaddexp(0.0, z) - z * labels).mean())
+    return float(np.logaddexp(0.0, np.where(labels == 1, -z, z)).mean())
 
 
 def normalized_entropy(loss: float, labels: NDArray[Any]) -> float | None:

@@ -12,16 +12,26 @@ from freqsgd.training import checkpoint
 if TYPE_CHECKING:
     from freqsgd.data.encoder import Encoder
 
-__all__ = ["MODEL", "load_encoder", "load_model", "save_model"]
+__all__ = ["MODEL", "load_encoder", "load_model", "make_folder", "save_model"]
 
 MODEL = "model.safetensors"
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder for a model, or say why that cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot make the folder {folder}: {error.strerror}") from error
+
+
 def save_model(folder: Path, model: FM, data: Dataset, description: dict[str, Any]) -> None:
     """Write the dictionaries, then the weights: a folder with weights is complete."""
-    folder.mkdir(parents=True, exist_ok=True)
     if data.encoder is not None:
-        data.encoder.save(folder)
+        try:
+            data.encoder.save(folder)
+        except OSError as error:
+            raise DataError(f"cannot write the token dictionaries to {folder}: {error}") from error
     shape: dict[str, Any] = {"sizes": model.sizes, "widths": model.widths, "dim": model.dim}
     if isinstance(model, DeepFM):
         shape |= {"hidden": model.hidden, "dropout": model.dropout}
@@ -41,7 +51,7 @@ def load_model(folder: Path) -> tuple[FM, dict[str, Any]]:
         model.load_state_dict(tensors)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise DataError(f"{folder / MODEL} does not describe a model: {error}") from error
-    return model, description
+    return model.eval(), description
 
 
 def load_encoder(folder: Path, model: FM) -> Encoder:
@@ -50,9 +60,11 @@ def load_encoder(folder: Path, model: FM) -> Encoder:
 
     if not (folder / "encoder.json").exists():
         raise DataError(
-            f"{folder} has no token dictionaries: a model of generated data knows no raw tokens"
+            f"{folder} has no token dictionaries (encoder.json): a model of generated data has "
+            "none, for it knows no raw tokens"
         )
     encoder = Encoder.load(folder)
-    if [field.size for field in encoder.fields] != model.sizes:
+    shape = [(field.size, field.width) for field in encoder.fields]
+    if shape != list(zip(model.sizes, model.widths, strict=True)):
         raise DataError(f"the token dictionaries in {folder} belong to another model: train again")
     return encoder

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,38 +19,41 @@ from freqsgd.training.model_folder import load_encoder, load_model
 __all__ = ["predict_file", "probabilities"]
 
 
-def probabilities(
-    folder: Path, file: str, *, max_bad_rows: int = 0
-) -> Iterator[NDArray[np.float32]]:
-    """Probabilities of the rows of a file, some thousand at a time."""
+def probabilities(folder: Path, file: str) -> Iterator[NDArray[np.float32]]:
+    """Probabilities of the rows of a file, some thousand at a time; refuses malformed rows."""
     model, _ = load_model(folder)
     encoder = load_encoder(folder, model)
     predictor = predictor_for(model)
-    for ids in encoder.encode_file(file, max_bad_rows=max_bad_rows):
+    for ids in encoder.encode_file(file):
         logits = predictor.predict(np.ascontiguousarray(ids))
         yield np.exp(-np.logaddexp(np.float32(0), -logits))
 
 
-def predict_file(folder: Path, file: str, out: Path | None, *, max_bad_rows: int = 0) -> None:
+def predict_file(folder: Path, file: str, out: Path | None) -> None:
     """Write a header and one probability per row, to a file that is whole or not there."""
-    parts = probabilities(folder, file, max_bad_rows=max_bad_rows)
-    if out is None:
-        _write(parts, sys.stdout)
-        return
-    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    parts = probabilities(folder, file)
+    first = next(parts, np.empty(0, np.float32))  # what can be refused is refused before writing
+    lines = chain(
+        ["probability\n"], (f"{p:.6g}\n" for part in chain([first], parts) for p in part.tolist())
+    )
+    try:
+        if out is None:
+            sys.stdout.writelines(lines)
+            sys.stdout.flush()
+        else:
+            _write_whole(out, lines)
+    except OSError as error:
+        raise DataError(f"cannot write {out or 'the predictions'}: {error.strerror}") from error
+
+
+def _write_whole(path: Path, lines: Iterable[str]) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("w") as target:
-            _write(parts, target)
+            target.writelines(lines)
             target.flush()
             os.fsync(target.fileno())
-        temporary.replace(out)
-    except OSError as error:
-        raise DataError(f"cannot write {out}: {error}") from error
+        temporary.replace(path)
     finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _write(parts: Iterator[NDArray[np.float32]], target: IO[str]) -> None:
-    target.write("probability\n")
-    for part in parts:
-        target.writelines(f"{p:.6g}\n" for p in part.tolist())
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)

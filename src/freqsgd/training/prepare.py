@@ -49,14 +49,6 @@ def check(data: Dataset) -> None:
             f"all {len(rows)} validation labels of {data.name} are {rows[0]}: there is no AUC to "
             "choose by; give more rows or another split"
         )
-    widths = [field.width for field in data.fields]
-    sizes = np.repeat([field.size for field in data.fields], widths)
-    low, high = data.ids.min(axis=0), data.ids.max(axis=0)
-    lowest = np.repeat(
-        [-1 if f.width > 1 else 0 for f in data.fields], [f.width for f in data.fields]
-    )
-    if (low < lowest).any() or (high >= sizes).any():
-        raise DataError(f"{data.name} has ids that are out of range for its fields")
 
 
 def count_tokens(data: Dataset, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -65,6 +57,8 @@ def count_tokens(data: Dataset, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     for field in data.fields:
         ids = data.ids[rows, column : column + field.width].reshape(-1)
         counts.append(np.bincount(ids[ids >= 0], minlength=field.size))
+        if len(counts[-1]) > field.size or ids.min(initial=0) < (0 if field.width == 1 else -1):
+            raise DataError(f"{data.name} has ids that are out of range for field {field.name}")
         column += field.width
     return np.concatenate(counts)
 

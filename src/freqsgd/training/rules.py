@@ -71,6 +71,12 @@ class Rule:
         return self.optimizer == "cfsgd" or decays
 
     @property
+    def dense(self) -> bool:
+        """Whether every step changes all rows, also those that the batch does not hold."""
+        decays = self.weight_decay > 0 and self.optimizer == "adagrad"
+        return self.optimizer == "adam" or decays
+
+    @property
     def decay_rule(self) -> str:
         """How weight decay works, in words."""
         if self.weight_decay == 0:

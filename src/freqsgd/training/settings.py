@@ -43,16 +43,16 @@ class Settings:
             raise ValueError(f"unknown model {self.model!r}; known: {', '.join(MODELS)}")
         if self.lr_decay not in ("constant", "linear"):
             raise ValueError(f"lr_decay must be constant or linear, got {self.lr_decay!r}")
-        for name in ("epochs", "patience", "batch_size", "vector_dim"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.checkpoint_steps is not None and self.checkpoint_steps < 1:
-            raise ValueError(f"checkpoint_steps must be at least 1, got {self.checkpoint_steps}")
-        if not (self.init_scale > 0 and 0 <= self.dropout < 1):
-            raise ValueError(
-                "init_scale must be > 0 and dropout in [0, 1), got "
-                f"{self.init_scale} and {self.dropout}"
-            )
+        for name in ("epochs", "patience", "batch_size", "dim", "checkpoint_steps"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        if any(size < 1 for size in self.hidden):
+            raise ValueError(f"hidden must be sizes of at least 1, got {list(self.hidden)}")
+        if not 0 < self.init_scale < float("inf"):
+            raise ValueError(f"init_scale must be a number > 0, got {self.init_scale}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
         if not 0 <= self.seed < 2**31:
             raise ValueError(f"seed must be a number from 0 to 2^31 - 1, got {self.seed}")
 
