@@ -54,7 +54,7 @@ from freqsgd.kernels.vector import (
 
 __all__ = ["ADAGRAD", "ADAM", "CHUNK", "JOB", "LAW", "ROWWISE_ADAGRAD", "step_kernel"]
 
-AHEAD = 8  # rows that are fetched before they are updated
+AHEAD = 8  # rows that are fetched before they are updated; twice that before they are summed
 CHUNK = 128  # samples of a unit
 LAW, ADAGRAD, ROWWISE_ADAGRAD, ADAM = range(4)
 
@@ -209,7 +209,7 @@ def _forward(job, start, size, low, high, scratch):
     ahead = 0
     for i in range(high - low):
         base, end = i * columns, (i + 1) * columns
-        while ahead < min(end + BLOCK, count):
+        while ahead < min(end + 2 * AHEAD, count):
             prefetch_row_only(rows[ahead], row_bytes)
             ahead += 1
         to = 0 if sums_address == 0 else sums_address + (low + i) * dim * 4
@@ -563,7 +563,15 @@ def _add_up(job, field, scratch, head, scale, by, start):
     dim = job.dim
     whole, j = dim - dim % LANES, 0
     scales, steps = splat(scale), splat(by)
-    while j + 2 * LANES <= dim:
+    while j + 4 * LANES <= dim:
+        a, b, c, d = _chain_four(job, field, scratch, head, j * 4)
+        at = start + j * 4
+        store(at, scales * load(at) + steps * a)
+        store(at + 4 * LANES, scales * load(at + 4 * LANES) + steps * b)
+        store(at + 8 * LANES, scales * load(at + 8 * LANES) + steps * c)
+        store(at + 12 * LANES, scales * load(at + 12 * LANES) + steps * d)
+        j += 4 * LANES
+    if j + 2 * LANES <= dim:
         a, b = _chain_two(job, field, scratch, head, j * 4)
         at = start + j * 4
         store(at, scales * load(at) + steps * a)
@@ -579,8 +587,26 @@ def _add_up(job, field, scratch, head, scale, by, start):
         set_number(at, scale * number_at(at) + by * s)
 
 
-# The next three take A over the occurrences of a row, for some of its numbers: two vectors, one
-# vector, and a single number.
+# The next four take A over the occurrences of a row, for some of its numbers: four vectors, two,
+# one, and a single number.
+
+
+@inlined
+def _chain_four(job, field, scratch, head, offset):
+    a = b = c = d = splat(np.float32(0))
+    i = head
+    while i >= 0:
+        position = np.int64(scratch.positions[i])
+        i = scratch.following[i]
+        g = splat(number_at(job.slopes + position * 4))
+        at = job.sums + position * job.dim * 4 + offset
+        a, b = a + g * load(at), b + g * load(at + 4 * LANES)
+        c, d = c + g * load(at + 8 * LANES), d + g * load(at + 12 * LANES)
+        if job.extra != 0:
+            at = job.extra + (position * job.fields + field) * job.dim * 4 + offset
+            a, b = a + load(at), b + load(at + 4 * LANES)
+            c, d = c + load(at + 8 * LANES), d + load(at + 12 * LANES)
+    return a, b, c, d
 
 
 @inlined

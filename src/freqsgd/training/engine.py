@@ -249,7 +249,7 @@ class Engine(Predictor):
         job["dense"] = rule.dense
         job["shift"] = 6 if rule.dense else 0  # sweeps over all rows like theirs in one piece
         shards = 1
-        while len(self._spans) * shards < 4 * self.threads and self.threads > 1:
+        while len(self._spans) * shards < self.threads:
             shards *= 2
         job["shards"] = shards
         job["marks"], job["counted"] = self._marks.data_ptr(), rule.counts
