@@ -3,7 +3,7 @@
     python -m benchmarks.preprocess [--millions 5 20] [--folder DIR]
 
 Rows are generated with a fixed seed: 13 integers and 26 categories of 8 hexadecimal digits, three
-of them with a million tokens. Most tokens are drawn with probability 1/rank; every fifth row takes
+of these with a million tokens. Most tokens are drawn with probability 1/rank; every fifth row takes
 the next token in turn, so that all files hold the same tokens and their dictionaries the same
 memory. Each file is encoded by a process of its own. Peak is the most memory that it ever held (its
 resident set), Python and torch included. 5 and 20 million rows need about 12 GB of disk.
@@ -27,6 +27,7 @@ from freqsgd.data.options import DataOptions, load
 
 BLOCK = 200_000  # rows generated at a time
 SIZES = [1_000_000] * 3 + [200_000] * 4 + [20_000] * 5 + [2_000] * 6 + [100] * 4 + [10] * 4
+LARGEST = 1000  # integer
 MISSING = 0.1  # of the cells of every other column
 
 
@@ -45,7 +46,8 @@ def generate(path: Path, rows: int) -> None:
             count = min(BLOCK, rows - start)
             columns = {"label": pl.Series((random.random(count) < 0.25).astype(np.uint8))}
             for number in range(13):
-                values = pl.Series(np.exp(random.normal(1 + number / 4, 1.5, count)).astype(int))
+                drawn = np.exp(random.normal(1 + number / 4, 1.5, count)).astype(np.int64)
+                values = pl.Series(np.minimum(drawn, LARGEST))
                 columns[f"I{number}"] = blank(values, number, random)
             for field, size in enumerate(SIZES):
                 tokens = (size ** random.random(count)).astype(np.int64) - 1
