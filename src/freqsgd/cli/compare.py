@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -12,14 +10,10 @@ import typer
 
 from freqsgd import training
 from freqsgd.cli.options import data_options, numbers, rule_options, settings, takes, words
-from freqsgd.cli.progress import Watcher, console
+from freqsgd.cli.session import session, write_all
 from freqsgd.cli.table import print_results
-from freqsgd.cli.threads import use_threads
 from freqsgd.data.dataset import DataError
-from freqsgd.data.options import DataOptions, load
-from freqsgd.report import write_report
-from freqsgd.training.compare import RESULTS, write_results
-from freqsgd.training.fit import InterruptedFitError
+from freqsgd.data.options import DataOptions
 from freqsgd.training.presets import preset_rate
 from freqsgd.training.rules import OPTIMIZERS, Rule
 from freqsgd.training.settings import Settings
@@ -58,32 +52,18 @@ def compare(
     ]
     if not rules:
         raise DataError(f"--optimizers names none of {', '.join(OPTIMIZERS)}")
-    use_threads(threads)
-    with Watcher() as watcher:
-        loaded = load(data, progress=watcher.loading)
-        watcher.compiling()
-        try:
-            results = training.compare(
-                loaded,
-                rules,
-                shared,
-                threads=threads,
-                out=out,
-                resume=resume,
-                listener=watcher.training,
-            )
-        except InterruptedFitError:
-            console.print(
-                "\ninterrupted; the same command with --resume goes on from here"
-                if out is not None
-                else "\ninterrupted; with --out DIR a run can be resumed"
-            )
-            raise typer.Exit(130) from None
+    with session(data, threads, out) as (loaded, watcher):
+        results = training.compare(
+            loaded,
+            rules,
+            shared,
+            threads=threads,
+            out=out,
+            resume=resume,
+            listener=watcher.training,
+        )
     print_results(results)
     if out is not None:
-        results["command"] = shlex.join(["freqsgd", *sys.argv[1:]])
-        write_results(results, out / RESULTS)
-        write_report(results, out / "report.html")
-        print(f"\nreport: {out / 'report.html'}")
+        print(f"\nreport: {write_all(results, out)}")
     if all(run["stopped"] == "diverged" for run in results["runs"]):
         raise DataError("every optimizer diverged: try smaller learning rates (--lr)")

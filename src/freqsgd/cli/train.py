@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -11,14 +9,12 @@ from typing import Annotated
 import typer
 
 from freqsgd.cli.options import data_options, rule_options, settings, takes
-from freqsgd.cli.progress import Watcher, console
+from freqsgd.cli.session import session, write_all
 from freqsgd.cli.table import print_results
-from freqsgd.cli.threads import use_threads
 from freqsgd.data.dataset import DataError
-from freqsgd.data.options import DataOptions, load
-from freqsgd.report import write_report
-from freqsgd.training.compare import RESULTS, describe, write_results
-from freqsgd.training.fit import InterruptedFitError, fit
+from freqsgd.data.options import DataOptions
+from freqsgd.training.compare import describe
+from freqsgd.training.fit import fit
 from freqsgd.training.presets import preset_rate
 from freqsgd.training.rules import OPTIMIZERS, Rule
 from freqsgd.training.settings import Settings
@@ -44,28 +40,19 @@ def train(
     """
     preset = preset_rate(data.name, shared.model, optimizer)
     chosen = rule(optimizer, preset if lr is None else lr)
-    use_threads(threads)
-    with Watcher() as watcher:
-        loaded = load(data, progress=watcher.loading)
-        watcher.compiling()
-        try:
-            _, record = fit(
-                loaded,
-                chosen,
-                shared,
-                threads=threads,
-                folder=out,
-                resume=resume,
-                listener=watcher.training,
-            )
-        except InterruptedFitError:
-            console.print("\ninterrupted; the same command with --resume goes on from here")
-            raise typer.Exit(130) from None
+    with session(data, threads, out) as (loaded, watcher):
+        _, record = fit(
+            loaded,
+            chosen,
+            shared,
+            threads=threads,
+            folder=out,
+            resume=resume,
+            listener=watcher.training,
+        )
     results = describe(loaded, shared, threads)
     results["runs"].append(record)
-    results["command"] = shlex.join(["freqsgd", *sys.argv[1:]])
-    write_results(results, out / RESULTS)
-    write_report(results, out / "report.html")
+    write_all(results, out)
     if record["stopped"] == "diverged":
         raise DataError(record["error"])
     print_results(results)
