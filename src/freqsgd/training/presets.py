@@ -16,7 +16,7 @@ RATES = {
     ("criteo", "deepfm"): {"sgd": 0.01, "cfsgd": 0.01, "adagrad": 0.01, "adam": 0.001},
     # by one rule from a grid: python -m benchmarks.synthetic_rates
     ("synthetic", "fm"): {"sgd": 10.0, "cfsgd": 1.0, "adagrad": 0.03, "adam": 0.003},
-    ("synthetic", "deepfm"): {"sgd": 1.0, "cfsgd": 1.0, "adagrad": 0.03, "adam": 0.003},
+    ("synthetic", "deepfm"): {"sgd": 3.0, "cfsgd": 1.0, "adagrad": 0.1, "adam": 0.01},
 }
 _ALIKE = {"fasgd": "cfsgd", "rowwise-adagrad": "adagrad"}
 
