@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,6 +66,27 @@ class Dataset:
     def tokens(self) -> int:
         """Number of ids of all fields."""
         return sum(field.size for field in self.fields)
+
+    @cached_property
+    def token_counts(self) -> NDArray[np.int64]:
+        """How often each token occurs in the training rows, field after field."""
+        counts, column = [], 0
+        for field in self.fields:
+            ids = self.ids[self.splits.train, column : column + field.width].reshape(-1)
+            counts.append(np.bincount(ids[ids >= 0], minlength=field.size))
+            lowest = 0 if field.width == 1 else ABSENT
+            if len(counts[-1]) > field.size or ids.min(initial=0) < lowest:
+                raise DataError(f"{self.name} has ids that are out of range for field {field.name}")
+            column += field.width
+        return np.concatenate(counts)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Tells it from other data, other labels and other training rows."""
+        digest = hashlib.blake2b(repr(self.fields).encode(), digest_size=16)
+        for array in (self.splits.train, self.labels, self.ids[:: 1 + self.rows // 100_000]):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
 
     def summary(self) -> dict[str, Any]:
         """What ``results.json`` says of it."""

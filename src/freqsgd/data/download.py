@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import http.client
-import os
 import shutil
 import time
 import urllib.error
@@ -16,6 +15,7 @@ from pathlib import Path
 from freqsgd.data.catalogue import KnownDataset, by_hand, known_dataset
 from freqsgd.data.dataset import DataError
 from freqsgd.data.encoding import Progress
+from freqsgd.data.files import replacing
 from freqsgd.data.folders import data_folders, find_file
 
 __all__ = ["download", "get"]
@@ -117,13 +117,12 @@ def _unpack(archive: Path, dataset: KnownDataset, folder: Path) -> None:
             for name in (terms, dataset.file):
                 path = folder / name
                 path.parent.mkdir(parents=True, exist_ok=True)
-                temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-                try:
-                    with content.open(name) as source, temporary.open("wb") as target:
-                        shutil.copyfileobj(source, target, 1 << 20)
-                    temporary.replace(path)
-                finally:
-                    temporary.unlink(missing_ok=True)
+                with (
+                    replacing(path) as temporary,
+                    content.open(name) as source,
+                    temporary.open("wb") as target,
+                ):
+                    shutil.copyfileobj(source, target, 1 << 20)
     except (zipfile.BadZipFile, KeyError) as error:
         raise DataError(f"{archive}: cannot be unpacked ({error})") from error
     archive.unlink()

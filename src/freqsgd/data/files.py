@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["write_whole"]
+__all__ = ["replacing", "write_whole"]
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write under a temporary name, and give the file its name once it is on the disk."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+@contextlib.contextmanager
+def replacing(path: Path, temporary: Path | None = None) -> Iterator[Path]:
+    """Give a name to write under; the file gets its own once it is on the disk.
+
+    The temporary name is one of this process unless another is given.
+    """
+    temporary = temporary or path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
+        yield temporary
+        with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write all of a file, or nothing."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)

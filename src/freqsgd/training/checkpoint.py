@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from freqsgd.data.dataset import DataError
+from freqsgd.data.files import replacing
 
 __all__ = ["FORMAT", "load", "save"]
 
@@ -26,20 +25,15 @@ def save(path: Path, tensors: dict[str, Tensor], description: dict[str, Any]) ->
     text = json.dumps({"format": FORMAT, **description})
     tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     metadata = {"freqsgd": text, "digest": _digest(tensors, text)}
-    temporary = path.with_name(f".{path.name}.tmp")  # one name: a killed process leaves one file
+    one_name = path.with_name(f".{path.name}.tmp")  # so that a killed process leaves one file
     try:
-        temporary.touch()
-        mode = temporary.stat().st_mode
-        save_file(tensors, temporary, metadata)
-        temporary.chmod(mode)  # as files of this user are; save_file hides it from others
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        with replacing(path, one_name) as temporary:
+            temporary.touch()
+            mode = temporary.stat().st_mode
+            save_file(tensors, temporary, metadata)
+            temporary.chmod(mode)  # as files of this user are; save_file hides it from others
     except (OSError, SafetensorError) as error:
         raise DataError(f"cannot write {path}: {error}; what was saved before is kept") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
 
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

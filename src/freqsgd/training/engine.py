@@ -70,6 +70,7 @@ class Predictor:
         self, ids: NDArray[np.int32], rows: NDArray[np.int64] | None = None
     ) -> NDArray[np.float32]:
         """Log odds of samples: of the named rows, or of all."""
+        _check_samples(ids, rows, self.model)
         logits = np.empty(len(ids) if rows is None else len(rows), np.float32)
         if len(logits):
             self._forward(ids, rows, logits)
@@ -89,8 +90,7 @@ class Predictor:
         self._run(job, ids)
 
     def _job(self, ids: NDArray[np.int32], order: NDArray[np.int64] | None) -> Any:
-        """A record for the kernel: samples and model."""
-        _check_samples(ids, order, self.model)
+        """A record for the kernel: samples, which have been checked, and model."""
         job = np.zeros(1, kernels.JOB)
         self._counters[:] = 0
         job["counters"] = self._counters.ctypes.data
@@ -129,6 +129,7 @@ class DeepPredictor(Predictor):
         self, ids: NDArray[np.int32], rows: NDArray[np.int64] | None = None
     ) -> NDArray[np.float32]:
         """Log odds of samples: of the named rows, or of all."""
+        _check_samples(ids, rows, self.model)
         training = self.model.training
         self.model.eval()
         count = len(ids) if rows is None else len(rows)
@@ -199,7 +200,7 @@ class Engine(Predictor):
 
         Yields the losses of some tenths of a second's steps at a time, of ``most`` steps at most.
         """
-        self._begin(labels, order, lrs)
+        self._begin(ids, labels, order, lrs)
         columns, dim = len(self._starts), self.model.dim
         work = self.batch_size * columns * dim
         if self.rule.dense:
@@ -265,9 +266,14 @@ class Engine(Predictor):
         job["eps"] = _EPS.get(rule.optimizer, 0.0)
 
     def _begin(
-        self, labels: NDArray[np.uint8], order: NDArray[np.int64], lrs: NDArray[np.float64]
+        self,
+        ids: NDArray[np.int32],
+        labels: NDArray[np.uint8],
+        order: NDArray[np.int64],
+        lrs: NDArray[np.float64],
     ) -> None:
         """Check what training is given; counts that might not fit 32 bits become 64."""
+        _check_samples(ids, order, self.model)
         if labels.dtype != np.uint8 or not labels.flags.c_contiguous:
             raise ValueError(f"labels must be a contiguous uint8 array, got {labels.dtype}")
         if len(lrs) != -(-len(order) // self.batch_size):
@@ -323,7 +329,7 @@ class DeepEngine(DeepPredictor, Engine):
         most: int | None = None,
     ) -> Iterator[NDArray[np.float64]]:
         """Take one step per entry of ``lrs``; yields the loss of each."""
-        self._begin(labels, order, lrs)
+        self._begin(ids, labels, order, lrs)
         self.model.train()
         for step, lr in enumerate(lrs):
             rows = order[step * self.batch_size : (step + 1) * self.batch_size]

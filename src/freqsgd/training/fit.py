@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import signal
 import threading
@@ -29,7 +28,7 @@ from freqsgd.training.metrics import (
     normalized_entropy,
 )
 from freqsgd.training.model_folder import MODEL, load_model, make_folder, save_model
-from freqsgd.training.prepare import build_model, check, count_tokens, frequencies_for
+from freqsgd.training.prepare import build_model, check, frequencies_for
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
 
@@ -130,18 +129,22 @@ class _Run:
     ) -> None:
         check(data)
         self.data, self.rule, self.settings, self.folder = data, rule, settings, folder
-        self.counts = count_tokens(data, data.splits.train)
-        self.model = build_model(data, settings, self.counts)
+        self.model = build_model(data, settings)
         self.engine: Engine = engine_for(
             self.model,
             rule,
             seed=settings.seed,
             batch_size=min(settings.batch_size, len(data.splits.train)),
             threads=threads,
-            frequencies=frequencies_for(self.counts, len(data.splits.train), rule),
+            frequencies=frequencies_for(data, rule),
         )
         steps = -(-len(data.splits.train) // self.engine.batch_size)
         self.progress = Progress(steps=steps)
+        self.about = {
+            **data.summary(),
+            "train_rows": len(data.splits.train),
+            "data": data.fingerprint,
+        }
         self.losses = np.zeros(steps)  # of the current epoch's steps
         self.best: dict[str, Tensor] = {}
         self.record: dict[str, Any] = {
@@ -186,7 +189,7 @@ class _Run:
             self.model.load_state_dict(self.best)
         self._finish()
         if self.folder is not None and self.best:
-            description = {"record": record, "data": self._fingerprint()}
+            description = {"record": record, "data": self.about}
             save_model(self.folder, self.model, self.data, description)
             self._clean_up()
         return self.model, record
@@ -286,7 +289,7 @@ class _Run:
             rows = rows[:0]
         predicted, ids = self._predict(rows), self.data.ids[rows]
         record.update({f"test_{k}": v for k, v in self._metrics(predicted).items()})
-        classes = frequency_classes(self.counts, self.model.sizes)
+        classes = frequency_classes(self.data.token_counts, self.model.sizes)
         of_tokens = classes[np.maximum(ids, 0) + self.model.columns_start.numpy()]
         of_tokens[ids < 0] = 0
         record["test_auc_by_frequency"] = auc_by_frequency(*predicted, of_tokens.max(1))
@@ -304,7 +307,7 @@ class _Run:
             "progress": asdict(self.progress),
             "samples": self.engine.samples,
             "steps": self.engine.steps,
-            "data": self._fingerprint(),
+            "data": self.about,
             "torch_threads": torch.get_num_threads(),
             "record": self.record,
         }
@@ -341,8 +344,8 @@ class _Run:
 
     def _check_same(self, path: Path, saved: dict[str, Any]) -> None:
         """Refuse to go on with other data or options."""
-        now = {**_flat(self.record["options"]), **_flat(self._fingerprint())}
-        then = {**_flat(saved["record"]["options"]), **_flat(saved["data"])}
+        now = {**_flat(self.record["options"]), **self.about}
+        then = {**_flat(saved["record"]["options"]), **saved["data"]}
         if self.settings.model == "deepfm" and "torch_threads" in saved:  # torch's own operations
             now["threads"], then["threads"] = torch.get_num_threads(), saved["torch_threads"]
         differing = [k for k in now if k != "checkpoint_steps" and now[k] != then.get(k)]
@@ -352,14 +355,6 @@ class _Run:
                 f"cannot resume from {path}: it was written with {name} {then.get(name)}, now "
                 f"{name} is {now[name]}; use the same options, or another folder"
             )
-
-    def _fingerprint(self) -> dict[str, Any]:
-        """Tells one dataset and split from another."""
-        data = self.data
-        digest = hashlib.blake2b(repr(data.fields).encode(), digest_size=16)
-        for array in (data.splits.train, data.labels, data.ids[:: 1 + data.rows // 100_000]):
-            digest.update(np.ascontiguousarray(array).data)
-        return {**data.summary(), "train_rows": len(data.splits.train), "data": digest.hexdigest()}
 
 
 def _better(epoch: dict[str, Any], best: dict[str, Any]) -> bool:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
+from freqsgd.data.files import replacing
 from freqsgd.training.engine import predictor_for
 from freqsgd.training.model_folder import load_encoder, load_model
 
@@ -41,19 +40,7 @@ def predict_file(folder: Path, file: str, out: Path | None) -> None:
             sys.stdout.writelines(lines)
             sys.stdout.flush()
         else:
-            _write_whole(out, lines)
+            with replacing(out) as temporary, temporary.open("w") as target:
+                target.writelines(lines)
     except OSError as error:
         raise DataError(f"cannot write {out or 'the predictions'}: {error.strerror}") from error
-
-
-def _write_whole(path: Path, lines: Iterable[str]) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w") as target:
-            target.writelines(lines)
-            target.flush()
-            os.fsync(target.fileno())
-        temporary.replace(path)
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)

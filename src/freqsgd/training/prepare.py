@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from freqsgd.data.dataset import DataError, Dataset
@@ -14,10 +13,10 @@ from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
 
-__all__ = ["build_model", "check", "count_tokens", "frequencies_for"]
+__all__ = ["build_model", "check", "frequencies_for"]
 
 
-def build_model(data: Dataset, settings: Settings, counts: NDArray[np.int64]) -> FM:
+def build_model(data: Dataset, settings: Settings) -> FM:
     """A new model for a dataset; tokens that training never shows start at 0 and add nothing."""
     options: dict[str, Any] = {
         "widths": [field.width for field in data.fields],
@@ -32,7 +31,7 @@ def build_model(data: Dataset, settings: Settings, counts: NDArray[np.int64]) ->
             options |= {"hidden": settings.hidden, "dropout": settings.dropout}
             model = DeepFM(sizes, settings.vector_dim, **options)
     with torch.no_grad():
-        model.tokens.weight[torch.from_numpy(counts == 0)] = 0
+        model.tokens.weight[torch.from_numpy(data.token_counts == 0)] = 0
     return model
 
 
@@ -51,20 +50,8 @@ def check(data: Dataset) -> None:
         )
 
 
-def count_tokens(data: Dataset, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How often each row of the table occurs in some samples."""
-    counts, column = [], 0
-    for field in data.fields:
-        ids = data.ids[rows, column : column + field.width].reshape(-1)
-        counts.append(np.bincount(ids[ids >= 0], minlength=field.size))
-        if len(counts[-1]) > field.size or ids.min(initial=0) < (0 if field.width == 1 else -1):
-            raise DataError(f"{data.name} has ids that are out of range for field {field.name}")
-        column += field.width
-    return np.concatenate(counts)
-
-
-def frequencies_for(counts: NDArray[np.int64], samples: int, rule: Rule) -> Tensor | None:
+def frequencies_for(data: Dataset, rule: Rule) -> Tensor | None:
     """What a rule must be told of frequencies, if anything."""
     if rule.optimizer != "fasgd":
         return None
-    return torch.from_numpy(np.maximum(counts, 1) / samples).float()
+    return torch.from_numpy(np.maximum(data.token_counts, 1) / len(data.splits.train)).float()
