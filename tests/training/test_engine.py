@@ -38,7 +38,7 @@ def frequencies_of(model):
     return torch.linspace(0.02, 0.9, len(model.tokens.weight))
 
 
-def train(model, rule, ids, labels, batch=64, threads=1, passes=1, **options):
+def train(model, rule, ids, labels, batch=64, threads=1, passes=1, weights=None, **options):
     engine = engine_for(
         model,
         rule,
@@ -50,7 +50,8 @@ def train(model, rule, ids, labels, batch=64, threads=1, passes=1, **options):
     order = np.random.default_rng(1).permutation(len(ids))
     losses = []
     for _ in range(passes):
-        for part in engine.train(ids, labels, order, np.full(-(-len(ids) // batch), rule.lr)):
+        lrs = np.full(-(-len(ids) // batch), rule.lr)
+        for part in engine.train(ids, labels, order, lrs, weights=weights):
             losses += part.tolist()
     return engine, losses
 
@@ -129,9 +130,12 @@ def torch_optimizer(model, rule, fields):
 @pytest.mark.parametrize("decay", [0.0, 0.05])
 @pytest.mark.parametrize("kind", [FM, DeepFM])
 @pytest.mark.parametrize("name", ["sgd", "fasgd", "cfsgd", "adagrad", "adam"])
-def test_the_engine_equals_autograd_and_the_torch_optimizer(name, kind, decay):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_engine_equals_autograd_and_the_torch_optimizer(name, kind, decay, weighted):
     sizes = [40, 20]
     ids, labels = samples(sizes, 330)
+    weights = np.random.default_rng(2).exponential(1.0, 330).astype(np.float32)
+    weights = weights if weighted else None
     rule = rule_of(name, weight_decay=decay)
     options = {"dropout": 0.0} if kind is DeepFM else {}
     model = kind(sizes, 12, **options)
@@ -144,11 +148,14 @@ def test_the_engine_equals_autograd_and_the_torch_optimizer(name, kind, decay):
             rows = order[i : i + 64]
             optimizer.zero_grad()
             logits = other(torch.from_numpy(ids[rows]))
-            loss = binary_cross_entropy_with_logits(logits, torch.from_numpy(labels[rows]).float())
+            of_samples = binary_cross_entropy_with_logits(
+                logits, torch.from_numpy(labels[rows]).float(), reduction="none"
+            )
+            loss = (of_samples * (1 if weights is None else torch.from_numpy(weights[rows]))).mean()
             loss.backward()
             optimizer.step()
             expected.append(loss.item())
-    _, losses = train(model, rule, ids, labels, passes=2)
+    _, losses = train(model, rule, ids, labels, passes=2, weights=weights)
     np.testing.assert_allclose(losses, expected, rtol=2e-4)
     for (key, ours), theirs in zip(
         model.state_dict().items(), other.state_dict().values(), strict=True

@@ -271,6 +271,32 @@ def test_without_test_rows_the_test_figures_are_missing():
     assert record["test_auc_by_frequency"] == {"head": None, "torso": None, "tail": None}
 
 
+def test_without_patience_all_epochs_are_taken_and_the_last_is_kept():
+    data = dataset()
+    empty = data.splits.validation[:0]
+    data = dataclasses.replace(data, splits=Splits(data.splits.train, empty, empty))
+    settings = Settings(dim=4, epochs=3, patience=None)
+    model, record = fit(data, Rule("cfsgd", 1.0), settings)
+    assert (record["best_epoch"], record["stopped"]) == (3, "epochs")
+    assert [epoch["val_auc"] for epoch in record["epochs"]] == [None] * 3
+    losses = [epoch["train_loss"] for epoch in record["epochs"]]
+    assert losses == sorted(losses, reverse=True)
+    logits = model(torch.from_numpy(data.ids[data.splits.train])).detach().numpy()
+    assert cross_entropy(logits, data.labels[data.splits.train]) < losses[-1]
+
+
+def test_a_weight_counts_as_much_as_it_says():
+    data = dataset()
+    kept = data.labels[data.splits.train] == 0
+    weights = np.where(data.labels == 1, 4.0, 1.0).astype(np.float32)
+    settings = Settings(dim=4, epochs=10, patience=None)
+    base, _ = fit(data, Rule("sgd", 1.0), settings)
+    more, _ = fit(dataclasses.replace(data, weights=weights), Rule("sgd", 1.0), settings)
+    ids = torch.from_numpy(data.ids[data.splits.train][kept])
+    raised = (more(ids) - base(ids)).mean().item()
+    assert raised == pytest.approx(np.log(4), abs=0.25)  # the odds of a positive are fourfold
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

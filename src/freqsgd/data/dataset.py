@@ -56,6 +56,7 @@ class Dataset:
     splits: Splits
     encoder: Encoder | None = None  # turns raw columns into ids; None: there are no raw columns
     probabilities: NDArray[np.float32] | None = None  # of generated labels: no model can beat them
+    weights: NDArray[np.float32] | None = None  # (rows,): times the loss of a row in training
 
     @property
     def rows(self) -> int:
@@ -84,7 +85,9 @@ class Dataset:
     def fingerprint(self) -> str:
         """Tells it from other data, other labels and other training rows."""
         digest = hashlib.blake2b(repr(self.fields).encode(), digest_size=16)
-        for array in (self.splits.train, self.labels, self.ids[:: 1 + self.rows // 100_000]):
+        weights = () if self.weights is None else (self.weights,)
+        some = self.ids[:: 1 + self.rows // 100_000]
+        for array in (self.splits.train, self.labels, some, *weights):
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 

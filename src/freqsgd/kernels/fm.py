@@ -69,6 +69,7 @@ JOB = np.dtype(
         ("update", np.int64),  # run the second
         ("ids", np.int64),  # int32 (any, columns)
         ("labels", np.int64),  # uint8
+        ("weights", np.int64),  # float32, by row of ids: times the loss of a sample; 0: all 1
         ("order", np.int64),  # int64: position -> row of ids; 0: the same
         ("first", np.int64),
         ("last", np.int64),
@@ -363,8 +364,23 @@ def _finish(job, start, size, low, high, scratch):
         loss += max(logits[i], zero) - logits[i] * labels[i]
         product *= 1.0 + small[i]  # at most 2 ** CHUNK
     loss += math.log(product)
+    if job.weights != 0:
+        loss = _weigh(job, start + low, slopes[low:high], logits, labels, small)
     losses[low // CHUNK] = loss
     return math.isfinite(loss)
+
+
+@compiled
+def _weigh(job, first, slopes, logits, labels, small):
+    """Give the samples from a position on their weights; return the sum of their losses."""
+    weights = numba.carray(pointer(job.weights), 1, dtype=np.float32)
+    order = numba.carray(pointer(job.order), job.last, dtype=np.int64)
+    loss = 0.0
+    for i in range(len(slopes)):
+        weight = weights[order[first + i] if job.order != 0 else first + i]
+        slopes[i] *= weight
+        loss += weight * (max(logits[i], 0.0) - logits[i] * labels[i] + math.log1p(small[i]))
+    return loss
 
 
 @compiled

@@ -195,12 +195,14 @@ class Engine(Predictor):
         order: NDArray[np.int64],
         lrs: NDArray[np.float64],
         most: int | None = None,
+        weights: NDArray[np.float32] | None = None,
     ) -> Iterator[NDArray[np.float64]]:
         """Take one step per entry of ``lrs``, over the samples ``order`` names.
 
         Yields the losses of some tenths of a second's steps at a time, of ``most`` steps at most.
+        The loss of a sample is multiplied by its weight, which does not change what is counted.
         """
-        self._begin(ids, labels, order, lrs)
+        self._begin(ids, labels, order, lrs, weights)
         columns, dim = len(self._starts), self.model.dim
         work = self.batch_size * columns * dim
         if self.rule.dense:
@@ -211,6 +213,7 @@ class Engine(Predictor):
             losses = np.zeros(len(some))
             job = self._training_job(ids, order)
             job["labels"], job["losses"] = labels.ctypes.data, losses.ctypes.data
+            job["weights"] = 0 if weights is None else weights.ctypes.data
             job["first"] = first * self.batch_size
             job["last"] = min((first + len(some)) * self.batch_size, len(order))
             job["forward"] = job["update"] = 1
@@ -271,6 +274,7 @@ class Engine(Predictor):
         labels: NDArray[np.uint8],
         order: NDArray[np.int64],
         lrs: NDArray[np.float64],
+        weights: NDArray[np.float32] | None,
     ) -> None:
         """Check what training is given; counts that might not fit 32 bits become 64."""
         _check_samples(ids, order, self.model)
@@ -282,6 +286,12 @@ class Engine(Predictor):
             )
         if len(order) and order.max() >= len(labels):
             raise ValueError(f"row {order.max()} is out of range for {len(labels)} labels")
+        if weights is not None and (
+            weights.dtype != np.float32
+            or not weights.flags.c_contiguous
+            or weights.shape != labels.shape
+        ):
+            raise ValueError("weights must be a contiguous float32 array, one for each label")
         counted = (self.samples + len(order)) * max(self.model.widths)
         if self._marks.dtype == torch.int32 and self.rule.counts and counted >= 2**31:
             self._state["counts"] = self._marks = self._marks.long()
@@ -327,20 +337,25 @@ class DeepEngine(DeepPredictor, Engine):
         order: NDArray[np.int64],
         lrs: NDArray[np.float64],
         most: int | None = None,
+        weights: NDArray[np.float32] | None = None,
     ) -> Iterator[NDArray[np.float64]]:
         """Take one step per entry of ``lrs``; yields the loss of each."""
-        self._begin(ids, labels, order, lrs)
+        self._begin(ids, labels, order, lrs, weights)
         self.model.train()
         for step, lr in enumerate(lrs):
             rows = order[step * self.batch_size : (step + 1) * self.batch_size]
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed((self.seed << 32) + self.steps)
-                loss = self._step(ids, torch.from_numpy(labels[rows]).float(), rows, float(lr))
+                times = None if weights is None else torch.from_numpy(weights[rows])
+                targets = torch.from_numpy(labels[rows]).float()
+                loss = self._step(ids, targets, times, rows, float(lr))
             self.samples += len(rows)
             self.steps += 1
             yield np.array([loss])
 
-    def _step(self, ids: NDArray[np.int32], labels: Tensor, rows: Any, lr: float) -> float:
+    def _step(
+        self, ids: NDArray[np.int32], labels: Tensor, weights: Tensor | None, rows: Any, lr: float
+    ) -> float:
         size = len(rows)
         vectors = torch.empty(size, len(self.model.sizes), self.model.dim)
         shallow = torch.empty(size)
@@ -352,7 +367,7 @@ class DeepEngine(DeepPredictor, Engine):
         shallow.requires_grad_()
         self.model.network.train(size > 1)  # batch norm has no variance of one sample
         logits = shallow + self.model.network(vectors.flatten(1)).squeeze(1)
-        loss = nn.functional.binary_cross_entropy_with_logits(logits, labels)
+        loss = nn.functional.binary_cross_entropy_with_logits(logits, labels, weights)
         if not math.isfinite(loss.item()):
             raise DivergedError(self.steps)
         for group in self._optimizer.param_groups:

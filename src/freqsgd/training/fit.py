@@ -127,7 +127,7 @@ class _Run:
         threads: int | None,
         folder: Path | None,
     ) -> None:
-        check(data)
+        check(data, settings)
         self.data, self.rule, self.settings, self.folder = data, rule, settings, folder
         self.model = build_model(data, settings)
         self.engine: Engine = engine_for(
@@ -209,7 +209,7 @@ class _Run:
         lrs = np.array([self._lr(first + k) for k in range(progress.step, progress.steps)])
         unsaved, start = 0, time.perf_counter()
         most = self.settings.checkpoint_steps
-        for losses in self.engine.train(data.ids, data.labels, order, lrs, most):
+        for losses in self.engine.train(data.ids, data.labels, order, lrs, most, data.weights):
             self.losses[progress.step : progress.step + len(losses)] = losses
             progress.step += len(losses)
             progress.seconds += time.perf_counter() - start
@@ -235,8 +235,10 @@ class _Run:
         size = self.engine.batch_size
         weights = np.full(progress.steps, float(size))
         weights[-1] = train - (progress.steps - 1) * size
-        validation = self._metrics(self._predict(self.data.splits.validation))
-        if validation["loss"] is None:
+        rows = self.data.splits.validation
+        validation = self._metrics(self._predict(rows))
+        weight = self.model.tokens.weight
+        if validation["loss"] is None and (len(rows) or not weight.isfinite().all()):
             raise DivergedError(self.engine.steps - 1)
         progress.epoch += 1
         progress.step = 0
@@ -250,13 +252,13 @@ class _Run:
             "lr": self._lr(progress.epoch * progress.steps - 1),
         }
         record["epochs"].append(epoch)
-        best = record["best_epoch"]
-        if best is None or _better(epoch, record["epochs"][best - 1]):
+        best, patience = record["best_epoch"], self.settings.patience
+        if best is None or patience is None or _better(epoch, record["epochs"][best - 1]):
             record["best_epoch"] = progress.epoch
             self.best = {k: v.clone() for k, v in self.model.state_dict().items()}
             if self.folder is not None:
                 checkpoint.save(self.folder / BEST, self.best, {"epoch": progress.epoch})
-        if progress.epoch - record["best_epoch"] >= self.settings.patience:
+        if patience is not None and progress.epoch - record["best_epoch"] >= patience:
             record["stopped"] = "patience"
         elif progress.epoch == self.settings.epochs:
             record["stopped"] = "epochs"

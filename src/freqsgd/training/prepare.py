@@ -35,15 +35,16 @@ def build_model(data: Dataset, settings: Settings) -> FM:
     return model
 
 
-def check(data: Dataset) -> None:
+def check(data: Dataset, settings: Settings) -> None:
     """Refuse what training cannot use."""
-    if len(data.splits.train) == 0 or len(data.splits.validation) == 0:
+    chooses = settings.patience is not None
+    if len(data.splits.train) == 0 or (chooses and len(data.splits.validation) == 0):
         raise DataError(
             f"{data.name} has {len(data.splits.train)} rows to train on and "
             f"{len(data.splits.validation)} to validate on: both must be at least 1"
         )
     rows = data.labels[data.splits.validation]
-    if rows.min() == rows.max():
+    if chooses and rows.min() == rows.max():
         raise DataError(
             f"all {len(rows)} validation labels of {data.name} are {rows[0]}: there is no AUC to "
             "choose by; give more rows or another split"

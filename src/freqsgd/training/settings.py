@@ -19,7 +19,8 @@ class Settings:
         hidden, dropout: of DeepFM's network
         init_scale: times the xavier-uniform start of the vectors
         epochs: at most
-        patience: stop after so many epochs without a better validation AUC
+        patience: stop after so many epochs without a better validation AUC, and keep the best;
+            None to train for all epochs and keep the last
         batch_size: samples of a step
         lr_decay: "constant", or "linear": to 0 over all ``epochs``, step by step
         seed: of the start, the order of the samples, and dropout
@@ -32,7 +33,7 @@ class Settings:
     dropout: float = 0.2
     init_scale: float = 1.0
     epochs: int = 60
-    patience: int = 2
+    patience: int | None = 2
     batch_size: int = 1024
     lr_decay: str = "constant"
     seed: int = 0
