@@ -7,8 +7,10 @@ import json
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,6 +24,7 @@ from freqsgd.data.malformed import MalformedRows
 from freqsgd.data.samples import SampleReader, Samples
 from freqsgd.data.schema import check_file
 from freqsgd.data.target import Target
+from freqsgd.data.token_table import TokenTable
 from freqsgd.data.vocabulary import known_table, to_ids
 
 __all__ = ["Encoder"]
@@ -98,8 +101,21 @@ class Encoder:
 
     def tokens(self, field: int) -> list[str]:
         """The text of each token of a field, by id."""
-        texts = self._texts()[field].to_list()
+        texts = self.texts()[field].to_list()
         return ["<rare>", *("<missing>" if text == MISSING else text for text in texts)]
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How often each token was seen, field after field; rare ones are not among them."""
+        return self._tokens["count"].to_numpy()
+
+    @cached_property
+    def known(self) -> tuple[TokenTable, NDArray[np.int32]]:
+        """A table of the tokens, and the ids of their codes for ``to_ids``."""
+        return known_table(self.texts())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "known"}
 
     def encode_file(self, path: str, *, max_bad_rows: int = 0) -> Iterator[NDArray[np.int32]]:
         """Ids of the rows of a file or folder, in order and a bounded number at a time.
@@ -122,13 +138,13 @@ class Encoder:
         self, files: Sequence[Path], malformed: MalformedRows, target: Target | None = None
     ) -> Iterator[tuple[NDArray[np.int32], Samples]]:
         """Ids of the samples of files, and the samples."""
-        table, known = known_table(self._texts())
+        table, known = self.known
         reader = SampleReader(self.columns, table, malformed, target, add=False)
         for file in files:
             for samples in reader.read(file, format_for(self.kind, file)):
                 yield to_ids(samples.codes, known), samples
 
-    def _texts(self) -> list[pl.Series]:
+    def texts(self) -> list[pl.Series]:
         """The tokens of each field in the order of their ids, from 1 on."""
         ends = np.cumsum([field.size - 1 for field in self.fields]).tolist()
         sizes = (field.size - 1 for field in self.fields)
