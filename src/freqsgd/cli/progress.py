@@ -12,6 +12,7 @@ from rich.progress import Progress as Bars
 
 from freqsgd.kernels.fm import step_kernel
 from freqsgd.training.fit import Progress
+from freqsgd.training.tune import TuneProgress
 
 __all__ = ["Watcher", "console"]
 
@@ -73,6 +74,22 @@ class Watcher:
                 soft_wrap=True,
             )
 
+    def tuning(self, progress: TuneProgress) -> None:
+        """What :func:`freqsgd.training.tune` reports: one line per trial, one bar for all."""
+        name, outcome, left = progress.optimizer, progress.outcome, progress.seconds_left
+        note = "" if progress.best is None else f"best validation AUC {progress.best:.4f}"
+        text = f"{name}, {progress.job}"
+        self._show(text, progress.done, progress.total, note, key="tuning")
+        if outcome is not None:
+            ended = {"complete": "", "pruned": ", stopped", "diverged": ", diverged"}[outcome.state]
+            value = "  -   " if outcome.value is None else f"{outcome.value:.4f}"
+            time_left = "" if left is None else f"  {_minutes(left)} left"
+            console.print(
+                f"{name:>15} {progress.job:<22} val AUC {value}  {len(outcome.curve):2} epochs"
+                f"{ended:<10}  best {progress.best or 0:.4f}{time_left}",
+                soft_wrap=True,
+            )
+
     def _show(
         self, text: str, done: float, total: float | None, note: str, key: str | None = None
     ) -> None:
@@ -84,3 +101,7 @@ class Watcher:
         self._bars.update(
             self._tasks[key], description=text, completed=done, total=total, note=note
         )
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
