@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import freqsgd
-from freqsgd.cli import compare, data, predict, train
+from freqsgd.cli import compare, data, predict, train, tune
 from freqsgd.data.dataset import DataError, DataWarning
 
 __all__ = ["app", "run"]
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 app.command()(compare.compare)
 app.command()(train.train)
+app.command()(tune.tune)
 app.command()(predict.predict)
 app.add_typer(data.app, name="data")
 
