@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import freqsgd
-from freqsgd.cli import compare, data, predict, train, tune
+from freqsgd.cli import compare, data, export, neighbors, predict, train, tune
 from freqsgd.data.dataset import DataError, DataWarning
 
 __all__ = ["app", "run"]
@@ -25,6 +25,8 @@ app.command()(compare.compare)
 app.command()(train.train)
 app.command()(tune.tune)
 app.command()(predict.predict)
+app.command()(export.export)
+app.command()(neighbors.neighbors)
 app.add_typer(data.app, name="data")
 
 

@@ -1,0 +1,29 @@
+"""``freqsgd export``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from freqsgd.export import FORMATS, export_model
+
+__all__ = ["export"]
+
+
+def export(
+    model: Annotated[Path, typer.Argument(help="A folder that freqsgd train wrote.")],
+    format: Annotated[str, typer.Option(help=f"One of {', '.join(FORMATS)}.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="The file to write.", show_default=False)],
+    field: Annotated[
+        str | None, typer.Option(help="Write this field only; word2vec-text holds one.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+) -> None:
+    """Write a model's vectors and their tokens, or the whole model as ONNX, for other programs.
+
+    Example: freqsgd export model --format word2vec-text --field item --out items.txt
+    """
+    for file in export_model(model, format, out, field=field, force=force):
+        print(f"{file}: {file.stat().st_size / 1e6:,.1f} MB")

@@ -1,0 +1,47 @@
+"""Named arrays in one file that others can read: safetensors or npz."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from freqsgd.data.dataset import DataError
+from freqsgd.export.choosing import choose
+from freqsgd.export.writing import writing
+from freqsgd.training import checkpoint
+
+__all__ = ["read", "write"]
+
+_FORMATS = ("safetensors", "npz")
+
+
+def write(path: Path, format: str, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write the arrays under their names."""
+    if choose("format", format, _FORMATS) == "safetensors":
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        checkpoint.save(path, tensors, {})
+    else:
+        with writing(path) as temporary, temporary.open("wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+
+
+def read(path: Path) -> dict[str, NDArray[Any]] | None:
+    """The arrays of a file, by name; None if it is of another format."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(9)
+        if start[8:] == b"{":
+            tensors, _ = checkpoint.load(path)
+            return {name: tensor.numpy() for name, tensor in tensors.items()}
+        if not start.startswith(b"PK"):
+            return None
+        with np.load(path, allow_pickle=False) as packed:
+            return dict(packed)
+    except (OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"cannot read {path}: {error}") from error

@@ -1,0 +1,34 @@
+"""Names that a user gave, checked against those that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from freqsgd.data.dataset import DataError
+
+__all__ = ["choose", "close_to"]
+
+
+def choose(kind: str, name: str | None, known: Sequence[str]) -> str:
+    """The name, if it is known; without one, the only one that there is.
+
+    Example:
+        >>> choose("field", None, ["word"])
+        'word'
+    """
+    if name is not None and name in known:
+        return name
+    listed = ", ".join(known)
+    if name is not None:
+        close = get_close_matches(name, known, 1)
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        raise DataError(f"there is no {kind} {name!r}{hint}; known: {listed}")
+    if len(known) != 1:
+        raise DataError(f"name the {kind}, there are several: {listed}")
+    return known[0]
+
+
+def close_to(token: str, tokens: Sequence[str]) -> list[str]:
+    """Tokens that are spelled alike, of the first 100,000: comparing more takes seconds."""
+    return get_close_matches(token, tokens[:100_000], 3)
