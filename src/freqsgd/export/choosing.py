@@ -21,7 +21,7 @@ def choose(kind: str, name: str | None, known: Sequence[str]) -> str:
         return name
     listed = ", ".join(known)
     if name is not None:
-        close = get_close_matches(name, known, 1)
+        close = close_to(name, known)[:1]
         hint = f" (did you mean {close[0]!r}?)" if close else ""
         raise DataError(f"there is no {kind} {name!r}{hint}; known: {listed}")
     if len(known) != 1:
@@ -29,6 +29,7 @@ def choose(kind: str, name: str | None, known: Sequence[str]) -> str:
     return known[0]
 
 
-def close_to(token: str, tokens: Sequence[str]) -> list[str]:
-    """Tokens that are spelled alike, of the first 100,000: comparing more takes seconds."""
-    return get_close_matches(token, tokens[:100_000], 3)
+def close_to(name: str, known: Sequence[str]) -> list[str]:
+    """Up to three names that are spelled alike, of the first 100,000: more would take seconds."""
+    folded = {one.casefold(): one for one in known[:100_000]}
+    return [folded[one] for one in get_close_matches(name.casefold(), folded)]

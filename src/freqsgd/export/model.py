@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
@@ -79,5 +78,5 @@ def _arrays(saved: SavedModel, field: str | None) -> dict[str, NDArray[Any]]:
     for name in names:
         named |= Vectors.of_saved(saved, name).arrays()
         linear = saved.rows(saved.fields.index(name))[:, saved.model.dim]
-        named[key(name, "linear")] = np.ascontiguousarray(linear)
+        named[key(name, "linear")] = linear.copy()
     return named

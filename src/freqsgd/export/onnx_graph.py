@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import freqsgd
@@ -147,22 +146,25 @@ def _find_rows(graph: _Graph, model: FM, bags: Sequence[bool]) -> tuple[str, str
 
 def _network(graph: _Graph, model: DeepFM, vectors: str) -> str:
     """What DeepFM's network adds to the log odds."""
-    if max(model.widths) > 1:
-        member = _members(model)
-        vectors = graph.add(
-            "MatMul", graph.constant("columns_of_fields", member), vectors, to="field_vectors"
-        )
     value = graph.add("Flatten", vectors, to="network_input", axis=1)
-    for number, layer in enumerate(model.network):
+    for number, layer in enumerate(_layers_on_columns(model)):
         value = _layer(graph, f"network_{number}", layer, value)
     last = graph.constant("last_axis", [1], np.int64)
     return graph.add("Squeeze", value, last, to="network")
 
 
-def _members(model: FM) -> NDArray[np.float32]:
-    """1 where a column belongs to a field: (fields, columns)."""
-    fields = np.arange(len(model.sizes))[:, None]
-    return (fields == model.columns_field.numpy()).astype(np.float32)
+def _layers_on_columns(model: DeepFM) -> list[nn.Module]:
+    """The network's layers, the first one for a vector per column instead of one per field.
+
+    The vectors of a bag's columns would be summed first; it is the same to weigh each as their sum.
+    """
+    first, *rest = model.network
+    assert isinstance(first, nn.Linear)
+    weight = first.weight.detach().unflatten(1, (len(model.sizes), model.dim))
+    weight = weight[:, model.columns_field].flatten(1)
+    wide = nn.Linear(weight.shape[1], len(weight))
+    wide.weight, wide.bias = nn.Parameter(weight), first.bias
+    return [wide, *rest]
 
 
 def _layer(graph: _Graph, name: str, layer: nn.Module, value: str) -> str:

@@ -34,12 +34,11 @@ def read(path: Path) -> tuple[list[str], NDArray[np.float32]]:
             count, dim = (int(number) for number in file.readline().split())
             schema = {"token": pl.String(), **{str(k): pl.Float32() for k in range(dim)}}
             frame = pl.read_csv(
-                file,
+                file.read().replace(b" \n", b"\n"),  # how the original program ends lines
                 has_header=False,
                 separator=" ",
                 quote_char=None,
                 schema=schema,
-                truncate_ragged_lines=True,  # the original program ends lines with a space
             )
         if len(frame) != count:
             raise ValueError(f"{len(frame)} vectors where the first line says {count}")
