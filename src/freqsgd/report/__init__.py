@@ -2,6 +2,7 @@
 
 ``results.py`` reads them, ``headline.py`` and ``summary.py`` say what they show, ``figures.py`` and
 ``tables.py`` show it, ``sections.py`` puts it in order, ``page.py`` makes it HTML.
+``tuning*.py`` do all that for what a search adds.
 """
 
 from __future__ import annotations

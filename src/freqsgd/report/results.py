@@ -72,6 +72,7 @@ class Results:
     command: str | None
     created: str | None
     machine: Mapping[str, Any]
+    tuning: Mapping[str, Any]  # of ``freqsgd tune``: tuning.py reads it
 
 
 SETTINGS = (
@@ -116,6 +117,7 @@ def read_results(results: Mapping[str, Any]) -> Results:
         command=text(results.get("command")),
         created=text(results.get("created")),
         machine=mapping(results.get("machine")),
+        tuning=mapping(results.get("tuning")),
     )
 
 

@@ -11,9 +11,11 @@ from freqsgd.report.background import count_words
 from freqsgd.report.comparison import Metric, metric
 from freqsgd.report.headline import headline
 from freqsgd.report.page import Chart, Section
-from freqsgd.report.results import Results, Run
+from freqsgd.report.results import Results, Run, display_name
+from freqsgd.report.seeds import seeds_table
 from freqsgd.report.summary import Statement, summarize
 from freqsgd.report.tables import comparison_table, plain_table
+from freqsgd.report.tuning_sections import tuning_sections
 from freqsgd.report.wording import enumerate_words, score, size
 
 __all__ = ["footer", "opening", "sections", "title"]
@@ -41,9 +43,13 @@ FREQUENCY_NOTE = (
 
 def title(results: Results) -> str:
     """The heading of the page."""
+    data = results.dataset.get("name", "unnamed data")
+    if results.tuning:
+        names = dict.fromkeys(display_name(run.optimizer) for run in results.runs)
+        return f"{enumerate_words(names)}, tuned on {data}"
     labels = [run.label for run in results.runs]
     who = enumerate_words(labels) if len(labels) <= 4 else count_words(results).capitalize()
-    return f"{who} on {results.dataset.get('name', 'unnamed data')}"
+    return f"{who} on {data}"
 
 
 def opening(results: Results) -> str:
@@ -68,6 +74,8 @@ def sections(results: Results) -> list[Section]:
     by = metric(results)
     parts = [
         Section("All runs", comparison_table(results, by)),
+        Section("Mean and spread over seeds", seeds_table(results, by)),
+        *tuning_sections(results),
         Section("Learning curves", charts=tuple(learning_charts(results, by))),
         Section("Optimizer state and rare tokens", charts=tuple(cost_charts(results))),
         Section("Settings", settings_table(results) + command_html(results)),

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from freqsgd.report.background import caveats, compared
 from freqsgd.report.comparison import Best, Metric, best, first_reaching, leaders, representative
 from freqsgd.report.results import Epoch, Results
+from freqsgd.report.seeds import over_seeds
+from freqsgd.report.tuning_words import good_rates, tuned
 from freqsgd.report.wording import difference, duration, enumerate_words, score, size, times
 
 __all__ = ["Statement", "summarize"]
@@ -29,7 +31,10 @@ def summarize(results: Results, by: Metric) -> list[Statement]:
         "CF-SGD and SGD": against_sgd(results, by),
         "CF-SGD and Adam": against_adam(results, by),
         "Test": on_test(results),
+        "Over seeds": over_seeds(results),
         "Rare tokens": on_tail(results),
+        "Tuned": tuned(results),
+        "Good learning rates": good_rates(results),
         "Best possible": against_best_possible(results, by),
         "Read with care": caveats(results, by),
     }

@@ -75,7 +75,7 @@ class Storage:
         """Keep a finished trial."""
         with self._errors():
             found = self._study(study)
-            if len(found.trials) != number:
+            if len(found.get_trials(deepcopy=False)) != number:
                 raise DataError(f"another process writes to {self.path} too: stop one of the two")
             found.add_trial(freeze(outcome, space))
 

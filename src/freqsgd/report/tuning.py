@@ -1,0 +1,116 @@
+"""Reads what ``freqsgd tune`` adds to ``results.json``, and what it says about learning rates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+from freqsgd.report.results import Results, display_name, integer, mapping, number, text
+
+__all__ = ["CLOSE", "GoodRange", "Study", "Trial", "good_range", "read_studies"]
+
+CLOSE = 0.002  # validation AUC below the best of a sweep that still counts as good
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One try of the search."""
+
+    number: int
+    value: float | None  # best validation AUC
+    state: str | None
+    lr: float | None
+
+
+@dataclass(frozen=True)
+class Study:
+    """The search for one optimizer."""
+
+    name: str  # for readers
+    place: int | None  # of the optimizer's first run, whose looks it has
+    trials: tuple[Trial, ...]
+    best: Trial | None
+    params: Mapping[str, Any]  # of the best trial
+    sweep: tuple[tuple[float, float | None], ...]  # learning rate, validation AUC; by rate
+
+
+@dataclass(frozen=True)
+class GoodRange:
+    """Learning rates around the best of a sweep that are nearly as good."""
+
+    best: float  # validation AUC
+    low: float
+    high: float
+    open_below: bool  # the smallest rate of the sweep is still good
+    open_above: bool
+
+    @property
+    def factor(self) -> float:
+        """How many times the smallest is the largest."""
+        return self.high / self.low
+
+
+def read_studies(results: Results) -> list[Study]:
+    """The searches, one per optimizer; none if nothing was tuned."""
+    studies = results.tuning.get("studies")
+    places: dict[str, int] = {}
+    for place, run in enumerate(results.runs):
+        places.setdefault(run.optimizer, place)
+    found = []
+    for study in map(mapping, studies if isinstance(studies, list) else []):
+        optimizer = text(study.get("optimizer"))
+        if optimizer is not None:
+            found.append(read_study(study, optimizer, places.get(optimizer)))
+    return found
+
+
+def read_study(study: Mapping[str, Any], optimizer: str, place: int | None) -> Study:
+    """One entry of ``studies``."""
+    trials, sweep = study.get("trials"), study.get("lr_sweep")
+    best = mapping(study.get("best"))
+    points = []
+    for point in map(mapping, sweep if isinstance(sweep, list) else []):
+        lr = number(point.get("lr"))
+        if lr is not None and lr > 0:
+            points.append((lr, number(point.get("val_auc"))))
+    read = map(read_trial, map(mapping, trials if isinstance(trials, list) else []))
+    return Study(
+        display_name(optimizer),
+        place,
+        trials=tuple(trial for trial in read if trial is not None),
+        best=read_trial(best),
+        params=mapping(best.get("params")),
+        sweep=tuple(sorted(points, key=lambda point: point[0])),
+    )
+
+
+def read_trial(trial: Mapping[str, Any]) -> Trial | None:
+    """One entry of ``trials``; None if it does not say which."""
+    at = integer(trial.get("number"))
+    if at is None:
+        return None
+    lr = number(mapping(trial.get("params")).get("lr"))
+    return Trial(at, number(trial.get("value")), text(trial.get("state")), lr)
+
+
+def good_range(sweep: Sequence[tuple[float, float | None]]) -> GoodRange | None:
+    """The rates next to the best one, on both sides, up to the first that is not close to it."""
+    known = [(value, place) for place, (_, value) in enumerate(sweep) if value is not None]
+    if not known:
+        return None
+    best, at = max(known)
+
+    def close(point: tuple[float, float | None]) -> bool:
+        return point[1] is not None and point[1] >= best - CLOSE
+
+    below = len(list(takewhile(close, reversed(sweep[:at]))))
+    above = len(list(takewhile(close, sweep[at + 1 :])))
+    return GoodRange(
+        best,
+        low=sweep[at - below][0],
+        high=sweep[at + above][0],
+        open_below=at == below,
+        open_above=at + above == len(sweep) - 1,
+    )

@@ -1,0 +1,176 @@
+"""The parts of a report that tell of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from freqsgd.report import tuning_figures as figures
+from freqsgd.report.page import Chart, Section
+from freqsgd.report.results import Results
+from freqsgd.report.tables import plain_table
+from freqsgd.report.tuning import CLOSE, Study, good_range, read_studies
+from freqsgd.report.tuning_words import factor_words
+from freqsgd.report.wording import enumerate_words, score
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+__all__ = ["tuning_sections"]
+
+SETTING_NAMES = {
+    "lr": "Learning rate",
+    "decay_epochs": "Falls to 0 over epochs",
+    "max_lr_ratio": "Cap on a token's rate, times the learning rate",
+    "init_scale": "Scale of the start",
+    "linear_lr_scale": "Learning rate of linear weights, times that of vectors",
+    "weight_decay": "Weight decay",
+    "weight_decay_power": "Power of the frequency",
+    "linear_decay_scale": "Decay of linear weights, times that of vectors",
+}
+LEFT_OUT = {"decay_epochs": "constant", "max_lr_ratio": "none", "weight_decay": "none"}
+
+
+def tuning_sections(results: Results) -> list[Section]:
+    """What was searched and found; nothing if nothing was tuned."""
+    studies = read_studies(results)
+    if not studies:
+        return []
+    return [
+        Section("Tuning", charts=tuple(charts(results, studies))),
+        Section("Learning rates that do well", rates_table(studies)),
+        Section("Best settings", settings_table(studies)),
+    ]
+
+
+def charts(results: Results, studies: list[Study]) -> Iterator[Chart]:
+    """How the search went, and how much the learning rate matters."""
+    search = figures.best_so_far(results, studies)
+    if search is not None:
+        lines = {study.name: figures.so_far(study) for study in studies}
+        told = [
+            f"{name} {score(line[0][1])} at first, {score(line[-1][1])} after {line[-1][0]} trials"
+            for name, line in lines.items()
+            if line
+        ]
+        yield Chart(
+            "search",
+            title="Best validation AUC so far",
+            figure=search,
+            description=f"Line chart of the best validation AUC: {'; '.join(told)}.",
+            note="Every optimizer has the same number of trials." + cut_off(search),
+            data=search_table(studies, lines),
+        )
+    sensitivity = figures.rate_sensitivity(results, studies)
+    if sensitivity is not None:
+        yield Chart(
+            "learning-rates",
+            title="Sensitivity to the learning rate",
+            figure=sensitivity,
+            description="Line chart of validation AUC by learning rate, other settings at their "
+            f"best: {sweep_words(studies)}.",
+            note="Lines: other settings at their best. Faint: the trials, where they differ too."
+            + cut_off(sensitivity),
+            data=sweep_table(studies),
+        )
+
+
+def cut_off(figure: Figure) -> str:
+    """Where the axis starts, if some values lie below."""
+    low = figure.layout.yaxis.range[0]
+    lowest = min(value for trace in figure.data for value in trace.y)
+    return "" if lowest >= low else f" What lies below {low:.3f} is not shown."
+
+
+def sweep_words(studies: list[Study]) -> str:
+    """Every line of the sweep, in words."""
+    lines = []
+    for study in studies:
+        points = (f"{shown(value) or 'diverged'} at {lr:.3g}" for lr, value in study.sweep)
+        if study.sweep:
+            lines.append(f"{study.name} {', '.join(points)}")
+    return "; ".join(lines)
+
+
+def search_table(studies: list[Study], lines: dict[str, list[tuple[int, float]]]) -> str:
+    """Every trial, and the best so far."""
+    trials = {(study.name, trial.number): trial for study in studies for trial in study.trials}
+    bests = {(name, at): value for name, line in lines.items() for at, value in line}
+    head = ["Trial", *(f"{name}{of}" for name in lines for of in ("", ", best so far"))]
+    rows: list[list[str | None]] = []
+    for number in sorted({number for _, number in trials}):
+        rows.append([str(number + 1)])
+        for name in lines:
+            trial = trials.get((name, number))
+            value = None if trial is None else shown(trial.value)
+            if trial is not None and trial.state != "complete":
+                value = f"{value} (stopped)" if value else trial.state
+            rows[-1] += [value, shown(bests.get((name, number + 1)))]
+    return plain_table(head, rows)
+
+
+def sweep_table(studies: list[Study]) -> str:
+    """Every point of the sweep."""
+    rows = [
+        [study.name, f"{lr:.3g}", shown(value) or "diverged"]
+        for study in studies
+        for lr, value in study.sweep
+    ]
+    return plain_table(["Optimizer", "Learning rate", "Validation AUC"], rows)
+
+
+def shown(value: float | None) -> str | None:
+    """A score that may be missing."""
+    return None if value is None else score(value)
+
+
+def rates_table(studies: list[Study]) -> str:
+    """How wide the good range of each optimizer is."""
+    rows: list[list[str | None]] = []
+    for study in studies:
+        found = good_range(study.sweep)
+        if found is None:
+            rows.append([study.name, None, None, None, None])
+        else:
+            ends = [f"{found.low:.3g}", f"{found.high:.3g}"]
+            rows.append([study.name, score(found.best), *ends, factor_words(found)])
+    head = ["Optimizer", "Best validation AUC", "Good from", "Good to", "Factor"]
+    words = (
+        f"Good is a rate between the best and the first on each side that is over {CLOSE} worse."
+    )
+    return plain_table(head, rows) + f'<p class="note">{words}</p>'
+
+
+def settings_table(studies: list[Study]) -> str:
+    """What the best trial of each optimizer had, and how the trials ended."""
+    head = ["Setting", *(study.name for study in studies)]
+    rows: list[list[str | None]] = [
+        [title, *(setting(study, name) for study in studies)]
+        for name, title in SETTING_NAMES.items()
+        if any(name in study.params for study in studies)
+    ]
+    rows.append(["Best trial", *(best_words(study) for study in studies)])
+    rows.append(["Trials", *(count_words(study) for study in studies)])
+    return plain_table(head, rows, kind="settings")
+
+
+def setting(study: Study, name: str) -> str | None:
+    """A setting of the best trial."""
+    value = study.params.get(name)
+    if value is None:
+        return LEFT_OUT.get(name) if name in study.params else None
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def best_words(study: Study) -> str | None:
+    """Which trial was the best, and its score."""
+    if study.best is None or study.best.value is None:
+        return None
+    return f"number {study.best.number + 1}: {score(study.best.value)}"
+
+
+def count_words(study: Study) -> str:
+    """How many trials ended how."""
+    ways = (("complete", "to the end"), ("pruned", "stopped early"), ("diverged", "diverged"))
+    counts = [(sum(trial.state == state for trial in study.trials), way) for state, way in ways]
+    return enumerate_words(f"{count} {way}" for count, way in counts if count)
