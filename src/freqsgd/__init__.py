@@ -14,4 +14,12 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module("freqsgd.nn")
+    if name in ("FMClassifier", "DeepFMClassifier"):
+        try:
+            import freqsgd.sklearn
+        except ImportError as error:
+            raise ImportError(
+                f"freqsgd.{name} needs {error.name}: pip install 'freqsgd[sklearn]'"
+            ) from error
+        return getattr(freqsgd.sklearn, name)
     raise AttributeError(f"module 'freqsgd' has no attribute {name!r}")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
 
-__all__ = ["read_frame"]
+__all__ = ["read_frame", "token_text"]
 
 _WHOLE = 2**53  # floats beyond it are whole numbers, but not which
 
@@ -152,19 +152,19 @@ def _of_objects(values: list[Any]) -> pl.Series:
         return pl.Series(values, dtype=pl.Int64)
     if any(issubclass(kind, list | np.ndarray) for kind in kinds):
         return pl.Series([_texts(value) for value in values], dtype=pl.List(pl.String))
-    return pl.Series([_text(value) for value in values], dtype=pl.String)
+    return pl.Series([token_text(value) for value in values], dtype=pl.String)
 
 
 def _texts(values: Any) -> list[str | None] | None:
     if isinstance(values, list | np.ndarray):
-        return [_text(value) for value in list(values)]
+        return [token_text(value) for value in list(values)]
     if _is_missing(values):
         return None
     raise _UnusableError(f"holds both lists and single values such as {values!r}")
 
 
-def _text(value: Any) -> str | None:
-    """The text that polars gives a value of this type, so that both are one token."""
+def token_text(value: Any) -> str | None:
+    """The text by which a value is told apart, as polars writes it; None if it is missing."""
     if isinstance(value, str):
         return str(value)
     if _is_missing(value):

@@ -104,11 +104,6 @@ class Encoder:
         texts = self.texts()[field].to_list()
         return ["<rare>", *("<missing>" if text == MISSING else text for text in texts)]
 
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """How often each token was seen, field after field; rare ones are not among them."""
-        return self._tokens["count"].to_numpy()
-
     @cached_property
     def known(self) -> tuple[TokenTable, NDArray[np.int32]]:
         """A table of the tokens, and the ids of their codes for ``to_ids``."""
@@ -146,7 +141,14 @@ class Encoder:
 
     def texts(self) -> list[pl.Series]:
         """The tokens of each field in the order of their ids, from 1 on."""
-        ends = np.cumsum([field.size - 1 for field in self.fields]).tolist()
-        sizes = (field.size - 1 for field in self.fields)
-        texts = self._tokens["token"]
-        return [texts.slice(end - size, size) for end, size in zip(ends, sizes, strict=True)]
+        return self._by_field("token")
+
+    def counts(self) -> list[pl.Series]:
+        """How often these tokens were seen."""
+        return self._by_field("count")
+
+    def _by_field(self, name: str) -> list[pl.Series]:
+        sizes = [field.size - 1 for field in self.fields]
+        starts = np.cumsum([0, *sizes]).tolist()
+        values = self._tokens[name]
+        return [values.slice(start, size) for start, size in zip(starts, sizes, strict=False)]

@@ -16,7 +16,7 @@ from freqsgd.data.encoder import Encoder
 from freqsgd.data.token_table import TokenTable
 from freqsgd.data.vocabulary import Vocabulary, to_ids
 
-__all__ = ["code_frame", "encode_frame", "frame_columns", "new_encoder"]
+__all__ = ["code_frame", "empty_encoder", "encode_frame", "frame_columns", "new_encoder"]
 
 _WIDEST_BAG = 256
 _BINS = 64
@@ -39,6 +39,11 @@ def new_encoder(
     vocabulary.count(codes)
     tokens, ids = vocabulary.rank(columns, min_count)
     return Encoder("table", columns, tokens), to_ids(codes, ids)
+
+
+def empty_encoder(columns: Sequence[Column]) -> Encoder:
+    """An encoder that knows no tokens yet."""
+    return Encoder("table", columns, Vocabulary().rank(columns, 1)[0])
 
 
 def encode_frame(encoder: Encoder, frame: pl.DataFrame) -> NDArray[np.int32]:

@@ -30,7 +30,7 @@ class GrowingEncoder:
         self.kind, self.columns = encoder.kind, encoder.columns
         self.sizes = np.array([field.size for field in encoder.fields])
         self._table, self._ids = known_table(encoder.texts())
-        self._counts = encoder.counts.copy()
+        self._counts = pl.concat(encoder.counts()).to_numpy().copy()
 
     def encode(self, frame: pl.DataFrame) -> NDArray[np.int32]:
         """Ids of the rows of a frame; tokens that are not known are rare."""
@@ -38,9 +38,10 @@ class GrowingEncoder:
 
     def take_in(self, frame: pl.DataFrame) -> NDArray[np.int32]:
         """Ids of the rows of a frame, after new tokens got theirs and long lists their width."""
-        self.columns = tuple(_widened(column, frame[column.name]) for column in self.columns)
+        columns = tuple(_widened(column, frame[column.name]) for column in self.columns)
         before = len(self._table)
-        codes = code_frame(frame, self.columns, self._table, add=True)
+        codes = code_frame(frame, columns, self._table, add=True)
+        self.columns = columns
         fields = self._table.fields(before)
         new = np.empty(len(fields), np.int32)
         for field in np.unique(fields):

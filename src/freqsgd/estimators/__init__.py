@@ -1,0 +1,1 @@
+"""What the scikit-learn estimators are made of; :mod:`freqsgd.sklearn` has them."""

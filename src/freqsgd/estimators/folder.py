@@ -1,0 +1,112 @@
+"""An estimator as a model folder, like the one that ``freqsgd train`` writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from freqsgd.data.dataset import DataError
+from freqsgd.estimators.fitted import Fitted
+from freqsgd.estimators.samples import no_samples
+from freqsgd.training import checkpoint
+from freqsgd.training.model_folder import MODEL, load_encoder, load_model, make_folder, save_model
+
+__all__ = ["Saved", "load", "save"]
+
+OPTIMIZER = "optimizer.safetensors"
+_CLASS_KINDS = "biufU"  # numbers and texts
+_DEEP = ("hidden", "dropout")
+_OF_COMMANDS = ("linear_lr_scale", "linear_decay_scale", "model", "seed", "checkpoint_steps")
+
+
+@dataclass
+class Saved:
+    """What a folder keeps of an estimator beside its model."""
+
+    params: dict[str, Any]
+    classes: NDArray[Any]
+    lr: float
+    seed: int
+    has_names: bool  # whether its columns had names
+    record: dict[str, Any]  # of the run that ``fit`` made
+
+
+def save(folder: Path, fitted: Fitted, saved: Saved) -> None:
+    """Write a folder that holds no model yet; a folder with weights is complete."""
+    if (folder / MODEL).exists():
+        raise DataError(f"{folder} holds a model already: use another folder")
+    make_folder(folder)
+    classes = saved.classes
+    if classes.dtype == object and all(isinstance(value, str) for value in classes):
+        classes = classes.astype(str)
+    if classes.dtype.kind not in _CLASS_KINDS:
+        raise DataError(f"classes {classes.tolist()} cannot be saved: use texts or numbers")
+    steps = {"samples": fitted.samples, "steps": fitted.steps}
+    checkpoint.save(folder / OPTIMIZER, fitted.state, steps)
+    description = {
+        "estimator": {
+            "params": {name: _plain(value) for name, value in saved.params.items()},
+            "lr": saved.lr,
+            "seed": saved.seed,
+            "classes": {"dtype": classes.dtype.str, "values": classes.tolist()},
+            "has_names": saved.has_names,
+        },
+        "record": saved.record,
+        "data": {},
+    }
+    save_model(folder, fitted.model, no_samples(fitted.encoder), description)
+
+
+def load(folder: Path, kind: str) -> tuple[Fitted, Saved]:
+    """Read a folder that :func:`save` or ``freqsgd train`` wrote."""
+    model, description = load_model(folder)
+    if description["model"] != kind:
+        found = {"fm": "FMClassifier", "deepfm": "DeepFMClassifier"}[description["model"]]
+        raise DataError(f"{folder} holds another kind of model: use {found}.load")
+    fitted = Fitted(model, load_encoder(folder, model))
+    if "estimator" not in description:
+        _count_from_dictionary(fitted, description)
+        return fitted, _of_command(fitted, description["record"])
+    fitted.state, steps = checkpoint.load(folder / OPTIMIZER)
+    fitted.samples, fitted.steps = steps["samples"], steps["steps"]
+    about = description["estimator"]
+    classes = np.array(about["classes"]["values"], about["classes"]["dtype"])
+    params = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in about["params"].items()
+    }
+    lr, seed = about["lr"], about["seed"]
+    return fitted, Saved(params, classes, lr, seed, about["has_names"], description["record"])
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON has it."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _of_command(fitted: Fitted, record: dict[str, Any]) -> Saved:
+    """What an estimator would have kept, from the record of ``freqsgd train``."""
+    rule, settings = record["options"]["rule"], record["options"]["settings"]
+    seed, columns = settings["seed"], fitted.encoder.columns
+    params = {**rule, **settings, "random_state": seed, "dim": fitted.model.dim}
+    params["numeric"] = tuple(column.name for column in columns if column.is_number)
+    if settings["model"] == "fm":
+        params = {key: value for key, value in params.items() if key not in _DEEP}
+    params = {key: value for key, value in params.items() if key not in _OF_COMMANDS}
+    return Saved(params, np.array([0, 1]), rule["lr"], seed, True, record)
+
+
+def _count_from_dictionary(fitted: Fitted, description: dict[str, Any]) -> None:
+    """Counters for going on with a model whose own were not kept."""
+    if description["record"]["optimizer"] != "cfsgd":
+        return
+    counts = [np.append(0, counts.to_numpy()) for counts in fitted.encoder.counts()]  # 0: rare
+    fitted.state = {"counts": torch.from_numpy(np.concatenate(counts).astype(np.int32))}
+    fitted.samples = int(description["data"]["rows"])
