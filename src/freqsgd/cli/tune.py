@@ -27,7 +27,7 @@ def _shared(**given: Any) -> Settings:
     for name in SEARCHED:
         if given.pop(name) is not None:
             option = "--" + name.replace("_", "-")
-            raise DataError(f"{option} is what tune searches: leave it out")
+            raise DataError(f"{option} is searched: leave it out")
     return settings(**given)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from freqsgd.training.presets import preset_rate
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
 
@@ -94,12 +93,10 @@ def describe(space: Mapping[str, Range]) -> dict[str, Any]:
     return {name: asdict(each) for name, each in space.items()}
 
 
-def default(optimizer: str, dataset: str, settings: Settings) -> Point:
-    """A point that is worth trying first: the preset learning rate, and nothing else."""
-    space = search_space(optimizer, settings)
+def default(space: Mapping[str, Range], lr: float) -> Point:
+    """A point that is worth trying first: a learning rate, and nothing else."""
     point: Point = {name: None for name, each in space.items() if each.optional}
-    rate = preset_rate(dataset, settings.model, optimizer)
-    lr = min(max(rate, space["lr"].low), space["lr"].high)
+    lr = min(max(lr, space["lr"].low), space["lr"].high)
     return {**point, "lr": lr, "init_scale": 1.0, "linear_lr_scale": 1.0}
 
 

@@ -46,23 +46,18 @@ class Outcome:
         return None if self.state == DIVERGED else self.curve[-1]
 
 
-def propose(
-    history: Sequence[Outcome], space: Mapping[str, Range], first: Point, seed: int, name: str
-) -> Point:
-    """The point of the next trial: ``first``, then what TPE makes of the trials before.
+def propose(history: Sequence[Outcome], space: Mapping[str, Range], seed: int, name: str) -> Point:
+    """The point of the next trial: what TPE makes of the trials before.
 
     It follows from the trials, the seed and the name alone, so that a trial which was cut off is
     the same when it is taken again.
     """
     import optuna
 
-    number = len(history)
-    entropy = np.random.SeedSequence([seed, zlib.crc32(name.encode()), number])
+    entropy = np.random.SeedSequence([seed, zlib.crc32(name.encode()), len(history)])
     sampler = optuna.samplers.TPESampler(seed=int(entropy.generate_state(1)[0]), multivariate=True)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     study.add_trials([freeze(outcome, space) for outcome in history])
-    if number == 0:
-        study.enqueue_trial(parameters(first, space))
     return suggest(study.ask(), space)
 
 

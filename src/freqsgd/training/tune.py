@@ -14,10 +14,11 @@ import torch
 
 from freqsgd.data.dataset import DataError, Dataset
 from freqsgd.training.compare import MODELS, RESULTS, describe, write_results
+from freqsgd.training.find_lr import find_lr
 from freqsgd.training.fit import InterruptedFitError, Progress, fit
 from freqsgd.training.model_folder import make_folder
 from freqsgd.training.pruning import hopeless
-from freqsgd.training.rules import OPTIMIZERS
+from freqsgd.training.rules import OPTIMIZERS, Rule
 from freqsgd.training.search_space import Point, Range, apply, default, search_space
 from freqsgd.training.search_space import describe as describe_space
 from freqsgd.training.settings import Settings
@@ -190,8 +191,11 @@ class _Search:
 
     def _trial(self, name: str) -> None:
         trials, space = self.history[name], self.spaces[name]
-        first = default(name, self.data.name, self.settings)
-        point = propose(trials, space, first, self.settings.seed, name)
+        if trials:
+            point = propose(trials, space, self.settings.seed, name)
+        else:
+            rule = Rule(name, space["lr"].low)  # whose rate is not looked at
+            point = default(space, find_lr(self.data, rule, self.settings, threads=self.threads))
         job = f"trial {len(trials) + 1} of {self.trials}"
         outcome = self._try(name, point, job, [o.curve for o in trials if o.state == COMPLETE])
         self.storage.add(name, outcome, space, len(trials))

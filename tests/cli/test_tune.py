@@ -1,0 +1,92 @@
+"""``freqsgd tune`` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("optuna", reason="needs optuna: pip install 'freqsgd[tune]'")
+
+from freqsgd.training.model_folder import load_model
+from tests.cli.test_commands import GENERATED, error, run
+
+SMALL = ["tune", *GENERATED, "--optimizers", "cfsgd,rowwise-adagrad", "--trials", "3"]
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(monkeypatch, tmp_path_factory):
+    monkeypatch.setenv("FREQSGD_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+    monkeypatch.delenv("FREQSGD_DATA", raising=False)
+
+
+def told(out):
+    """The results that do not depend on the clock."""
+    results = json.loads((out / "results.json").read_text())
+    studies = results["tuning"]["studies"]
+    for study in studies:
+        for trial in (*study["trials"], study["best"]):
+            del trial["seconds"]
+    return studies, [(run["lr"], run["best_val_auc"], run["test_auc"]) for run in results["runs"]]
+
+
+def test_tune_writes_results_report_and_models_and_goes_on_after_ctrl_c(tmp_path):
+    done = run(*SMALL, "--out", "whole", cwd=tmp_path)
+    lines = [line for line in done.stderr.splitlines() if "trial" in line]
+    assert len(lines) == 6
+    assert all("val AUC 0." in line or "diverged" in line for line in lines)
+    assert " left" in lines[-1]
+    assert "Good learning rates" in (tmp_path / "whole" / "report.html").read_text()
+    for name in ("cfsgd", "rowwise-adagrad"):
+        (folder,) = (tmp_path / "whole" / "models").glob(f"{name}-trial-*-seed-0")
+        load_model(folder)
+
+    command = [sys.executable, "-m", "freqsgd", *SMALL, "--out", "cut"]
+    child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    while "trial 2 of 3" not in child.stderr.readline():
+        pass
+    child.send_signal(signal.SIGINT)
+    _, rest = child.communicate()
+    assert child.returncode == 130
+    assert "the same command with --resume goes on from here" in rest
+    assert "Traceback" not in rest
+    assert "holds a study already" in error(*SMALL, "--out", "cut", cwd=tmp_path)
+    run(*SMALL, "--out", "cut", "--resume", cwd=tmp_path)
+    assert told(tmp_path / "cut") == told(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--weight-decay", "1e-3"], "--weight-decay is searched"),
+        (["--init-scale", "1"], "--init-scale is searched"),
+        (["--lr", "cfsgd=1"], "--lr is searched"),
+        (["--optimizers", "lion"], "unknown optimizer 'lion'"),
+        (["--trials", "0"], "trials must be at least 1"),
+    ],
+)
+def test_bad_options_end_with_one_line(arguments, words, tmp_path):
+    assert words in error("tune", *GENERATED, *arguments, "--out", "out", cwd=tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
+def test_help_has_an_example_and_not_what_is_searched(tmp_path):
+    text = run("tune", "--help", cwd=tmp_path).stdout
+    assert "Example: freqsgd tune" in text
+    assert "--init-scale" not in text
+    assert "--patience" in text
+
+
+def test_a_missing_optuna_is_named_with_its_extra(tmp_path):
+    script = (
+        "import sys; sys.modules['optuna'] = None; sys.argv = ['freqsgd', *sys.argv[1:]]; "
+        "from freqsgd.cli import main; main()"
+    )
+    command = [sys.executable, "-c", script, "tune", "--out", "out"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "pip install 'freqsgd[tune]'" in done.stderr
+    assert "Traceback" not in done.stderr
