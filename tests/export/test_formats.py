@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from safetensors.numpy import load_file
 from freqsgd.data.dataset import DataError
 from freqsgd.export import Vectors, export_model
 from freqsgd.nn import FM
+from freqsgd.training.engine import predictor_for
 from freqsgd.training.model_folder import load_encoder, load_model, save_model
 from tests.export.conftest import ODD, SHOPS
 from tests.training.made_up import dataset
@@ -61,6 +63,20 @@ def test_arrays_are_the_models(folders, tmp_path, format, name):
         assert np.array_equal(file.pop(f"{key}.linear"), linear)
         assert file.pop(f"{key}.counts").shape == linear.shape
     assert not file
+
+
+def test_the_arrays_are_all_that_a_factorization_machine_needs(folders, tmp_path):
+    export_model(folders / "fm", "npz", tmp_path / "file")
+    file = np.load(tmp_path / "file")
+    ids = np.int32([[3, 2, 1, -1, 4, 1], [0, 8, 0, 5, 6, 0]])  # user, shop, tags, price
+    keys = ["user", "shop%2F%C3%BC%20100%25.npy", *["tags"] * 3, "price"]
+    model, _ = load_model(folders / "fm")
+    for row, expected in zip(ids, predictor_for(model).predict(ids), strict=True):
+        used = [(key, k) for key, k in zip(keys, row.tolist(), strict=True) if k >= 0]
+        log_odds = float(file["bias"]) + sum(float(file[f"{key}.linear"][k]) for key, k in used)
+        vectors = [file[f"{key}.vectors"][k].astype(float) for key, k in used]
+        log_odds += sum(float(v @ w) for v, w in combinations(vectors, 2))
+        assert expected == pytest.approx(log_odds, abs=1e-5)
 
 
 @pytest.mark.parametrize("format", ["safetensors", "npz"])

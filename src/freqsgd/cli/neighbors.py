@@ -21,7 +21,7 @@ __all__ = ["neighbors"]
 def neighbors(
     model: Annotated[Path, typer.Argument(help="A folder that freqsgd train wrote.")],
     field: Annotated[str, typer.Argument(help="A field of the model.")],
-    tokens: Annotated[list[str], typer.Argument(help="Tokens of the field.", metavar="TOKEN...")],
+    tokens: Annotated[list[str], typer.Argument(help="Tokens of the field.", metavar="TOKEN")],
     top: Annotated[int, typer.Option(help="How many neighbours.")] = 10,
     names: Annotated[
         Path | None,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from freqsgd.data.columns import Column
+from freqsgd.data.encoder import Encoder
 from freqsgd.export.onnx_graph import INPUT, OUTPUT
 from freqsgd.export.saved_model import SavedModel
 
@@ -27,7 +28,7 @@ def dictionary_bytes(saved: SavedModel) -> bytes:
             "first_column": firsts[number],
             "columns": column.width,
             "size": saved.model.sizes[number],
-            "ids": _ids(saved, number) if saved.known else None,
+            "ids": _ids(saved.encoder, number) if saved.encoder else None,
         }
         for number, column in enumerate(saved.columns)
     ]
@@ -42,5 +43,5 @@ def _bins(column: Column) -> dict[str, Any]:
     return {"bins": {"edges": column.edges} if column.edges else "log"}
 
 
-def _ids(saved: SavedModel, field: int) -> dict[str, int]:
-    return {text: number for number, text in enumerate(saved.texts(field), start=1)}
+def _ids(encoder: Encoder, field: int) -> dict[str, int]:
+    return {text: number for number, text in enumerate(encoder.texts()[field], start=1)}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.data.columns import Column
 from freqsgd.data.dataset import DataError
+from freqsgd.nn.fm import FM
 from freqsgd.training.model_folder import MODEL, load_encoder, load_model
 
 __all__ = ["FILES", "SavedModel"]
@@ -23,8 +24,9 @@ class SavedModel:
     Attributes:
         model: its weights
         fields: the names of its fields
-        columns: how raw columns become tokens; a model of generated data has no dictionaries, and
-            its tokens are their own ids
+        encoder: its token dictionaries; a model of generated data has none, and its tokens are
+            called by their ids
+        columns: how raw columns become tokens
     """
 
     def __init__(self, folder: Path) -> None:
@@ -37,15 +39,9 @@ class SavedModel:
             )
         self.model, description = load_model(folder)
         self.fields: list[str] = description["fields"]
-        self.known = (folder / "encoder.json").exists()
-        if self.known:
-            encoder = load_encoder(folder, self.model)
-            self.columns, self._table = encoder.columns, encoder._tokens
-        else:
-            self.columns = tuple(
-                Column(name, "bag" if width > 1 else "category", width=width)
-                for name, width in zip(self.fields, self.model.widths, strict=True)
-            )
+        has_tokens = (folder / "encoder.json").exists()
+        self.encoder = load_encoder(folder, self.model) if has_tokens else None
+        self.columns = self.encoder.columns if self.encoder else _columns(self.fields, self.model)
 
     def rows(self, field: int) -> NDArray[np.float32]:
         """A field's part of the table: a vector and, last, the linear weight of each token."""
@@ -53,21 +49,21 @@ class SavedModel:
         table: NDArray[np.float32] = self.model.tokens.weight.detach().numpy()
         return table[first : first + size]
 
-    def texts(self, field: int) -> list[str]:
-        """The texts of a field's tokens by id, from 1 on; that of a missing value is empty."""
-        return self._part(field, "token").to_list()
-
     def tokens(self, field: int) -> list[str]:
         """What a field's tokens are called, by id."""
-        if not self.known:
+        if self.encoder is None:
             return [str(number) for number in range(self.model.sizes[field])]
-        return ["<rare>", *(text or "<missing>" for text in self.texts(field))]
+        return self.encoder.tokens(field)
 
     def counts(self, field: int) -> NDArray[np.int64] | None:
         """How often the tokens were seen in the training file; -1 for rare ones, not counted."""
-        if not self.known:
+        if self.encoder is None:
             return None
-        return np.concatenate([[-1], self._part(field, "count").to_numpy()])
+        return np.concatenate([[-1], self.encoder.counts()[field].to_numpy()])
 
-    def _part(self, field: int, what: str) -> pl.Series:
-        return self._table.filter(pl.col("field") == field)[what]
+
+def _columns(names: Sequence[str], model: FM) -> tuple[Column, ...]:
+    return tuple(
+        Column(name, "bag" if width > 1 else "category", width=width)
+        for name, width in zip(names, model.widths, strict=True)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def _words(tokens: Sequence[str]) -> list[str]:
     """The tokens without white space."""
     origin: dict[str, str] = {}
     for token in tokens:
-        word = "".join("_" if letter.isspace() else letter for letter in token)
+        word = re.sub(r"\s", "_", token)
         if word in origin:
             raise DataError(
                 f"the tokens {origin[word]!r} and {token!r} would both be written as {word!r}: use "
