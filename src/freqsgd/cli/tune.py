@@ -16,7 +16,7 @@ from freqsgd.data.options import DataOptions
 from freqsgd.training.rules import OPTIMIZERS
 from freqsgd.training.search_space import SEARCHED
 from freqsgd.training.settings import Settings
-from freqsgd.training.trial_storage import need_optuna
+from freqsgd.training.tune import check_request
 from freqsgd.training.tune import tune as search
 
 __all__ = ["tune"]
@@ -71,11 +71,12 @@ def tune(
 
     Example: freqsgd tune --dataset movielens-1m --optimizers cfsgd,adam --trials 40 --out tuned
     """
-    need_optuna()
+    names = words(optimizers)
+    check_request(names, shared, trials, seeds)
     with session(data, threads, out) as (loaded, watcher):
         results = search(
             loaded,
-            words(optimizers),
+            names,
             shared,
             out=out,
             trials=trials,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from freqsgd.training.settings import Settings
 from freqsgd.training.trial_storage import TRIALS, Storage, need_optuna
 from freqsgd.training.trials import COMPLETE, DIVERGED, PRUNED, Outcome, propose
 
-__all__ = ["TuneProgress", "tune"]
+__all__ = ["TuneProgress", "check_request", "tune"]
 
 SWEEP = tuple(2.0**k for k in range(-4, 5))  # times the best learning rate
 
@@ -83,9 +83,8 @@ def tune(
         resume: go on with the trials in ``out``, to the same result
         listener: called some times a second, and after each job
     """
-    need_optuna()
     names, settings = list(optimizers), settings or Settings()
-    _check(names, settings, trials, seeds)
+    check_request(names, settings, trials, seeds)
     make_folder(out)
     if (out / RESULTS).exists() and not (out / TRIALS).exists():
         raise DataError(f"{out} holds other results already: use another --out")
@@ -108,7 +107,9 @@ def tune(
         search.storage.close()
 
 
-def _check(names: list[str], settings: Settings, trials: int, seeds: int) -> None:
+def check_request(names: Sequence[str], settings: Settings, trials: int, seeds: int) -> None:
+    """Refuse what cannot be searched, before any data is loaded."""
+    need_optuna()
     if unknown := [name for name in names if name not in OPTIMIZERS]:
         raise DataError(f"unknown optimizer {unknown[0]!r}; known: {', '.join(OPTIMIZERS)}")
     if not names or len(set(names)) < len(names):
