@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -178,6 +178,8 @@ def token_text(value: Any) -> str | None:
         return str(int(number))
     if isinstance(value, datetime):
         return value.isoformat(" ", "microseconds")
+    if isinstance(value, timedelta):
+        return str(value // timedelta(microseconds=1))
     if type(value).__hash__ is None:
         raise _UnusableError(
             f"holds {value!r}; a {type(value).__name__} cannot be a category, a tuple can"
