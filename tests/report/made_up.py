@@ -108,3 +108,39 @@ def point(epoch: int, auc: float | None, seconds: float | None = None) -> dict[s
 def plain(text: str) -> str:
     """Words without the spaces that keep a number beside its unit."""
     return text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def make_study(optimizer: str, **changes: Any) -> dict[str, Any]:
+    """A search of ten trials; the last was stopped, the one before diverged."""
+    lr = LIMITS[optimizer][5]
+    trials: list[dict[str, Any]] = [
+        {
+            "number": number,
+            "value": 0.79 + 0.03 * math.sin(number) ** 2,
+            "state": "complete",
+            "epochs": 8,
+            "params": {
+                "lr": lr * 3 ** math.sin(5 * number),
+                "init_scale": 0.5,
+                "decay_epochs": 12 if number % 2 else None,
+                "weight_decay": None,
+            },
+        }
+        for number in range(10)
+    ]
+    trials[8] |= {"value": None, "state": "diverged"}
+    trials[9] |= {"value": 0.77, "state": "pruned"}
+    best = max(trials[:8], key=lambda trial: trial["value"])
+    sweep = [
+        {"lr": best["params"]["lr"] * 2.0**k, "val_auc": best["value"] - 0.0006 * k * k}
+        for k in range(-4, 5)
+    ]
+    sweep[-1]["val_auc"] = None
+    study = {"optimizer": optimizer, "trials": trials, "best": best, "lr_sweep": sweep}
+    return {**study, **changes}
+
+
+def make_tuned(*studies: dict[str, Any], runs: list[dict[str, Any]] | None = None) -> Any:
+    """Results of ``tune``."""
+    runs = runs or [make_run(study["optimizer"]) for study in studies]
+    return make_results(*runs, tuning={"trials": 10, "studies": list(studies)})

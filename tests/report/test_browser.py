@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from freqsgd.report import write_report
-from tests.report.made_up import HOSTILE, make_results, make_run
+from tests.report.made_up import HOSTILE, make_results, make_run, make_study, make_tuned
 
 pytestmark = pytest.mark.ci
 
@@ -164,6 +164,19 @@ def test_nothing_sticks_out_of_a_wide_or_a_narrow_screen(open_page):
         page.set_viewport_size({"width": width, "height": 800})
         wait_until(page, f"Math.max(...{right_edges}) <= {width}")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_search_is_drawn_follows_the_legend_and_fits_a_phone(open_page):
+    page = open_page(
+        make_tuned(make_study("cfsgd"), make_study("rowwise-adagrad")),
+        viewport={"width": 390, "height": 800},
+    )
+    assert page.locator("#chart-search .scatterlayer .trace").count() == 2
+    assert page.locator("#chart-learning-rates .scatterlayer .trace").count() == 4
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.get_by_role("button", name="CF-SGD").click()
+    shown = "document.getElementById('chart-learning-rates').data.map(trace => trace.visible)"
+    assert page.evaluate(shown) == [False, False, True, True]
 
 
 def test_hovering_tells_run_value_epoch_and_second(open_page):

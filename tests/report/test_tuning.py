@@ -1,0 +1,156 @@
+"""What a report tells of a search."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+
+pytest.importorskip("plotly", reason='needs plotly: pip install "freqsgd[cli]"')
+
+from freqsgd.report import tuning_figures
+from freqsgd.report.results import read_results
+from freqsgd.report.style import styles
+from freqsgd.report.tuning import good_range, read_studies
+from tests.report.made_up import HOSTILE, make_results, make_run, make_study, make_tuned
+from tests.report.test_page import elements
+from tests.report.test_summary import statements
+
+
+def sweep(*values):
+    return [(2.0**k, value) for k, value in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high", "below", "above"),
+    [
+        ((0.7, 0.799, 0.8, 0.7981, 0.7), 2, 8, False, False),
+        ((0.8, 0.79), 1, 1, True, False),
+        ((0.79, 0.799, 0.8), 2, 4, False, True),
+        ((0.8, 0.8, 0.8), 1, 4, True, True),
+        ((0.799, 0.7, 0.8, 0.7), 4, 4, False, False),  # what is beyond a gap does not count
+        ((None, 0.799, 0.8, None), 2, 4, False, False),  # diverged
+        ((None, None, 0.8), 4, 4, False, True),
+    ],
+)
+def test_the_good_range_goes_from_the_best_to_the_first_that_is_worse(
+    values, low, high, below, above
+):
+    found = good_range(sweep(*values))
+    assert (found.low, found.high) == (low, high)
+    assert (found.open_below, found.open_above) == (below, above)
+    assert found.factor == high / low
+    assert found.best == 0.8
+
+
+def test_without_a_score_there_is_no_good_range():
+    assert good_range([]) is None
+    assert good_range(sweep(None, None)) is None
+
+
+def test_the_widths_are_told_widest_first_and_where_the_sweep_ends():
+    wide = make_study("cfsgd", lr_sweep=[{"lr": 0.5 * 2**k, "val_auc": 0.8} for k in range(5)])
+    narrow = make_study(
+        "adam",
+        lr_sweep=[
+            {"lr": lr, "val_auc": auc} for lr, auc in ((1, None), (2, 0.78), (4, 0.8), (8, 0.7))
+        ],
+    )
+    told = statements(make_tuned(narrow, wide))
+    assert told["Good learning rates"] == (
+        "With all else at its best, the validation AUC stays within 0.002 of the best: "
+        "CF-SGD over a factor of at least 16 (0.5 to 8; it may go on below and above); "
+        "Adam over a factor of 1.0 (4 to 4)."
+    )
+
+
+def test_the_best_so_far_never_falls_and_counts_what_came_to_its_end():
+    values = [("diverged", None), ("complete", 0.7), ("pruned", 0.9), ("complete", 0.6)]
+    trials = [
+        {"number": k, "state": state, "value": value, "params": {"lr": 1.0}}
+        for k, (state, value) in enumerate([*values, ("complete", 0.8)])
+    ]
+    (study,) = read_studies(read_results(make_tuned(make_study("cfsgd", trials=trials))))
+    assert tuning_figures.so_far(study) == [(2, 0.7), (3, 0.7), (4, 0.7), (5, 0.8)]
+
+
+def test_lines_have_the_looks_of_the_optimizers_first_run():
+    runs = [make_run(name, seed=seed) for name in ("cfsgd", "adam") for seed in (0, 1)]
+    results = make_tuned(make_study("adam"), make_study("cfsgd"), runs=runs)
+    read = read_results(results)
+    looks = styles(read.runs)
+    for figure in (
+        tuning_figures.best_so_far(read, read_studies(read)),
+        tuning_figures.rate_sensitivity(read, read_studies(read)),
+    ):
+        assert {trace.meta["run"] for trace in figure.data} == {0, 2}
+        for trace in figure.data:
+            assert trace.marker.color == looks[trace.meta["run"]].light
+
+
+def test_rates_are_drawn_over_the_best_of_their_optimizer():
+    read = read_results(make_tuned(make_study("cfsgd")))
+    (study,) = read_studies(read)
+    trials, line = tuning_figures.rate_sensitivity(read, [study]).data
+    assert list(line.x) == [2.0**k for k in range(-4, 4)]  # the last one diverged
+    assert list(line.customdata) == [lr for lr, value in study.sweep if value is not None]
+    assert max(line.marker.size) == line.marker.size[4]
+    assert len(trials.x) == sum(trial.value is not None for trial in study.trials)
+
+
+def test_an_optimizer_without_runs_is_in_the_tables_and_not_in_the_charts(tmp_path):
+    failed = make_study("sgd", best=None, lr_sweep=[])
+    results = make_tuned(make_study("adam"), failed)
+    results["runs"] = results["runs"][:1]
+    read = read_results(results)
+    figure = tuning_figures.rate_sensitivity(read, read_studies(read))
+    assert {trace.meta["run"] for trace in figure.data} == {0}
+    text = elements(results, tmp_path).text
+    assert "No trial of SGD came to its end." in text
+
+
+def test_the_page_shows_the_search(tmp_path):
+    page = elements(make_tuned(make_study("cfsgd"), make_study("adam")), tmp_path)
+    charts = [entry for entry in page.of("div") if entry.get("class") == "chart"]
+    names = [entry["data-figure"] for entry in charts]
+    assert {"search", "learning-rates"} <= set(names)
+    assert all("CF-SGD" in entry["aria-label"] for entry in charts)
+    for words in (
+        "CF-SGD and Adam, tuned on movielens-1m",
+        "10 trials of CF-SGD and Adam",
+        "Learning rates that do well",
+        "Best settings",
+        "Falls to 0 over epochs",
+        "8 to the end, 1 stopped early and 1 diverged",
+    ):
+        assert words in page.text
+
+
+@pytest.mark.parametrize(
+    "tuning",
+    [
+        {},
+        {"studies": None},
+        {"studies": [None, {}, {"optimizer": "cfsgd"}]},
+        {"studies": [{"optimizer": "cfsgd", "trials": [{}], "lr_sweep": [{"lr": 0}], "best": {}}]},
+        {"studies": [{"optimizer": HOSTILE, "trials": 3, "best": {"params": {"lr": HOSTILE}}}]},
+    ],
+)
+def test_whatever_is_missing_there_is_a_page(tuning, tmp_path):
+    page = elements(make_results(tuning=tuning), tmp_path)
+    assert not page.of("img")
+    assert page.of("table")
+
+
+def test_several_seeds_have_a_mean_and_a_spread(tmp_path):
+    scores = (0.80, 0.81, 0.83)
+    runs = [make_run("cfsgd", seed=k, test_auc=auc) for k, auc in enumerate(scores)]
+    results = make_results(*runs, make_run("adam"))
+    mean, spread = statistics.fmean(scores), statistics.stdev(scores)
+    expected = f"{mean:.4f} ± {spread:.4f}"
+    told = statements(results)["Over seeds"]
+    assert told == f"Test AUC, mean and standard deviation: CF-SGD {expected} (three seeds)."
+    assert expected in elements(results, tmp_path).text
+    assert "Over seeds" not in statements(make_results())
+    rates = make_results(make_run("cfsgd", lr=1.0, seed=0), make_run("cfsgd", lr=2.0, seed=1))
+    assert "Over seeds" not in statements(rates)
