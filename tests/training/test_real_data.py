@@ -8,7 +8,7 @@ import pytest
 
 from freqsgd.data.options import DataOptions, load
 from freqsgd.training import Rule, Settings, fit
-from freqsgd.training.presets import preset_rate
+from freqsgd.training.presets import preset, with_preset
 
 pytestmark = pytest.mark.skipif(
     "FREQSGD_DATA" not in os.environ, reason="FREQSGD_DATA names no folder with the datasets"
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.skipif(
 
 def run(dataset, optimizer, settings, split_seed=0):
     data = load(DataOptions(dataset=dataset, split_seed=split_seed))
-    rule = Rule(optimizer, preset_rate(dataset, settings.model, optimizer))
-    return fit(data, rule, settings)[1]
+    values = preset("paper", dataset, settings.model, optimizer)
+    return fit(data, *with_preset(Rule(optimizer), settings, values))[1]
 
 
 def first_epoch_at(record, auc):

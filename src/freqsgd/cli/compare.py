@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from freqsgd import training
-from freqsgd.cli.options import data_options, numbers, rule_options, settings, takes, words
+from freqsgd.cli.options import chosen, data_options, rates, rule_options, settings, takes, words
 from freqsgd.cli.session import session, write_all
 from freqsgd.cli.table import print_results
 from freqsgd.data.dataset import DataError
 from freqsgd.data.options import DataOptions
-from freqsgd.training.presets import preset_rate
+from freqsgd.training.presets import preset
 from freqsgd.training.rules import OPTIMIZERS, Rule
 from freqsgd.training.settings import Settings
 
@@ -27,8 +27,12 @@ def compare(
         str, typer.Option(help=f"Some of {', '.join(OPTIMIZERS)}.")
     ] = "sgd,cfsgd,adagrad,adam",
     lr: Annotated[
-        str, typer.Option(help="Rates such as sgd=10,cfsgd=1 instead of the presets.")
+        str, typer.Option(help="Rates such as sgd=10,cfsgd=auto, or auto for all; else the preset.")
     ] = "",
+    preset_name: Annotated[
+        str,
+        typer.Option("--preset", help="paper (rates; auto for other data) or best (all options)."),
+    ] = "paper",
     out: Annotated[
         Path | None, typer.Option(help="Folder for results.json, report.html and models.")
     ] = None,
@@ -37,26 +41,25 @@ def compare(
     *,
     data: DataOptions,
     shared: Settings,
-    rule: Callable[[str, float], Rule],
+    rule: Callable[[str, float | None], Rule],
 ) -> None:
     """Train one model with several optimizers and compare them.
 
     Example: freqsgd compare --dataset movielens-1m --optimizers sgd,cfsgd,adam --out ml
     """
-    rates, names = numbers(lr), words(optimizers)
-    if unused := set(rates) - set(names):
-        raise DataError(f"--lr names {', '.join(sorted(unused))}, which --optimizers does not")
-    rules = [
-        rule(name, rates[name] if name in rates else preset_rate(data.name, shared.model, name))
-        for name in names
-    ]
-    if not rules:
+    names = words(optimizers)
+    if not names:
         raise DataError(f"--optimizers names none of {', '.join(OPTIMIZERS)}")
+    given = rates(lr, names)
+    plans = []
+    for name in names:
+        values = preset(preset_name, data.name, shared.model, name) or {}
+        plans.append(chosen(rule, name, given.get(name, ""), shared, values))
     with session(data, threads, out) as (loaded, watcher):
         results = training.compare(
             loaded,
-            rules,
-            shared,
+            [rule for rule, _ in plans],
+            [each for _, each in plans],
             threads=threads,
             out=out,
             resume=resume,

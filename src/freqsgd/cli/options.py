@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Annotated, Any
 
@@ -11,10 +11,11 @@ import typer
 
 from freqsgd.data.dataset import DataError
 from freqsgd.data.options import DataOptions
+from freqsgd.training.presets import with_preset
 from freqsgd.training.rules import OPTIMIZERS, Rule
 from freqsgd.training.settings import Settings
 
-__all__ = ["data_options", "numbers", "rule_options", "settings", "takes", "words"]
+__all__ = ["chosen", "data_options", "rates", "rule_options", "settings", "takes", "words"]
 
 
 def takes(**groups: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -159,10 +160,10 @@ def rule_options(
     linear_decay_scale: Annotated[
         float, _option("Weight decay of linear weights, times that of vectors.", panel=_RATES)
     ] = 1.0,
-) -> Callable[[str, float], Rule]:
+) -> Callable[[str, float | None], Rule]:
     """A function from an optimizer's name and learning rate to its rule."""
 
-    def rule(optimizer: str, lr: float) -> Rule:
+    def rule(optimizer: str, lr: float | None) -> Rule:
         try:
             return Rule(
                 optimizer,
@@ -176,7 +177,7 @@ def rule_options(
         except ValueError as error:
             raise DataError(str(error)) from error
 
-    rule("cfsgd", 0.0)  # refuses what is out of range
+    rule("cfsgd", None)  # refuses what is out of range
     return rule
 
 
@@ -192,18 +193,38 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def numbers(text: str) -> dict[str, float]:
-    """Learning rates by optimizer, from ``sgd=10,cfsgd=1``."""
-    rates = {}
+def rates(text: str, optimizers: Sequence[str]) -> dict[str, str]:
+    """Learning rates by optimizer, from ``sgd=10,cfsgd=auto`` or one for all."""
+    if text and "=" not in text:
+        return dict.fromkeys(optimizers, text)
+    found = {}
     for part in words(text):
-        name, sign, number = part.partition("=")
-        try:
-            rates[name.strip()] = float(number)
-        except ValueError:
-            sign = ""
-        if not sign or name.strip() not in OPTIMIZERS:
+        name, sign, rate = (piece.strip() for piece in part.partition("="))
+        if not sign or name not in OPTIMIZERS:
             known = ", ".join(OPTIMIZERS)
             raise DataError(
-                f"--lr takes pairs such as sgd=10,cfsgd=1 of {known}; {part!r} is not one"
+                f"--lr takes auto or pairs such as sgd=10,cfsgd=auto of {known}; {part!r} is none"
             )
-    return rates
+        if name not in optimizers:
+            raise DataError(f"--lr names {name}, which --optimizers does not")
+        found[name] = rate
+    return found
+
+
+def chosen(
+    rule: Callable[[str, float | None], Rule],
+    optimizer: str,
+    lr: str,
+    shared: Settings,
+    values: Mapping[str, Any],
+) -> tuple[Rule, Settings]:
+    """The rule and settings of an optimizer: what was given goes before what a preset says."""
+    number = None
+    if lr == "auto":
+        values = {name: value for name, value in values.items() if name != "lr"}
+    elif lr:
+        try:
+            number = float(lr)
+        except ValueError:
+            raise DataError(f"--lr takes a number or auto, not {lr!r}") from None
+    return with_preset(rule(optimizer, number), shared, values)

@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from freqsgd.cli.options import data_options, rule_options, settings, takes
+from freqsgd.cli.options import chosen, data_options, rule_options, settings, takes
 from freqsgd.cli.session import session, write_all
 from freqsgd.cli.table import print_results
 from freqsgd.data.dataset import DataError
 from freqsgd.data.options import DataOptions
 from freqsgd.training.compare import describe
 from freqsgd.training.fit import fit
-from freqsgd.training.presets import preset_rate
+from freqsgd.training.presets import preset
 from freqsgd.training.rules import OPTIMIZERS, Rule
 from freqsgd.training.settings import Settings
 
@@ -26,24 +26,28 @@ __all__ = ["train"]
 def train(
     out: Annotated[Path, typer.Option(help="Folder for the model.")] = Path("model"),
     optimizer: Annotated[str, typer.Option(help=f"One of {', '.join(OPTIMIZERS)}.")] = "cfsgd",
-    lr: Annotated[float | None, typer.Option(help="Learning rate instead of the preset.")] = None,
+    lr: Annotated[str, typer.Option(help="A number or auto; else the preset's.")] = "",
+    preset_name: Annotated[
+        str,
+        typer.Option("--preset", help="paper (rates; auto for other data) or best (all options)."),
+    ] = "paper",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what --out holds.")] = False,
     threads: Annotated[int | None, typer.Option(help="Of the kernels and torch.")] = None,
     *,
     data: DataOptions,
     shared: Settings,
-    rule: Callable[[str, float], Rule],
+    rule: Callable[[str, float | None], Rule],
 ) -> None:
     """Train a model and save it as a folder.
 
     Example: freqsgd train --data clicks.csv --label click --features user,item --out model
     """
-    preset = preset_rate(data.name, shared.model, optimizer)
-    chosen = rule(optimizer, preset if lr is None else lr)
+    values = preset(preset_name, data.name, shared.model, optimizer) or {}
+    its_rule, shared = chosen(rule, optimizer, lr, shared, values)
     with session(data, threads, out) as (loaded, watcher):
         _, record = fit(
             loaded,
-            chosen,
+            its_rule,
             shared,
             threads=threads,
             folder=out,

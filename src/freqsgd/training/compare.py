@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ RESULTS, MODELS = "results.json", "models"
 def compare(
     data: Dataset,
     rules: Iterable[Rule],
-    settings: Settings | None = None,
+    settings: Settings | Sequence[Settings] | None = None,
     *,
     threads: int | None = None,
     out: Path | None = None,
@@ -41,24 +41,27 @@ def compare(
     Args:
         data: samples and their splits
         rules: the optimizers
-        settings: what they share
+        settings: what they share; or one for each, of one model and size
         threads: of the kernels
         out: a folder for results and models; written after each optimizer
         resume: go on where a run with the same options ended
         listener: called some times a second with the progress and record of the current run
     """
-    settings = settings or Settings()
     rules = list(rules)
+    if isinstance(settings, Sequence):
+        each = list(settings)
+    else:
+        each = [settings or Settings()] * len(rules)
     names = [rule.optimizer for rule in rules]
     if len(set(names)) < len(names):
         raise DataError(f"each optimizer may be named once, got {', '.join(names)}")
     if out is not None and (out / RESULTS).exists() and not resume:
         raise DataError(f"{out} holds results already: use --resume, or another --out")
-    results = describe(data, settings, threads)
-    for rule in rules:
+    results = describe(data, each[0], threads)
+    for rule, its_settings in zip(rules, each, strict=True):
         folder = None if out is None else out / MODELS / rule.optimizer
         options: dict[str, Any] = {"folder": folder, "resume": resume, "listener": listener}
-        _, record = fit(data, rule, settings, threads=threads, **options)
+        _, record = fit(data, rule, its_settings, threads=threads, **options)
         results["runs"].append(record)
         if out is not None:
             write_results(results, out / RESULTS)

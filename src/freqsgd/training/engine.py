@@ -456,7 +456,7 @@ def _buffers(model: FM, batch_size: int) -> dict[str, NDArray[Any]]:
 
 def _network_optimizer(network: nn.Module, rule: Rule) -> torch.optim.Optimizer:
     """An ordinary weight moves at lr; weight decay is ordinary L2."""
-    options: dict[str, Any] = {"lr": rule.lr, "weight_decay": rule.weight_decay}
+    options: dict[str, Any] = {"lr": rule.law.lr, "weight_decay": rule.weight_decay}
     if rule.optimizer == "adam":
         return torch.optim.Adam(network.parameters(), **options)
     if rule.optimizer in ("adagrad", "rowwise-adagrad"):

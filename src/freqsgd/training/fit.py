@@ -20,6 +20,7 @@ from freqsgd.data.dataset import DataError, Dataset
 from freqsgd.nn.fm import FM
 from freqsgd.training import checkpoint
 from freqsgd.training.engine import DivergedError, Engine, engine_for
+from freqsgd.training.find_lr import find_lr
 from freqsgd.training.metrics import (
     auc,
     auc_by_frequency,
@@ -129,6 +130,7 @@ class _Run:
     ) -> None:
         check(data, settings)
         self.data, self.rule, self.settings, self.folder = data, rule, settings, folder
+        self.threads = threads
         self.model = build_model(data, settings)
         self.engine: Engine = engine_for(
             self.model,
@@ -169,6 +171,8 @@ class _Run:
     def go(self, listener: Callable[[Progress, dict[str, Any]], None]) -> tuple[FM, dict[str, Any]]:
         """Train to the end, evaluate, and return the best model."""
         record, progress = self.record, self.progress
+        if record["lr"] is None:
+            record["lr"] = find_lr(self.data, self.rule, self.settings, threads=self.threads)
         try:
             with _Interrupt() as self.interrupt:
                 while record["stopped"] is None:
@@ -225,9 +229,10 @@ class _Run:
             start = time.perf_counter()
 
     def _lr(self, step: int) -> float:
+        lr: float = self.record["lr"]
         if self.settings.lr_decay == "constant":
-            return self.rule.lr
-        return self.rule.lr * (1 - step / (self.settings.epochs * self.progress.steps))
+            return lr
+        return lr * (1 - step / (self.settings.epochs * self.progress.steps))
 
     def _evaluate(self) -> None:
         """Record a finished epoch; decide whether it was the last."""

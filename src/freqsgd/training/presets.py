@@ -1,17 +1,22 @@
-"""Learning rates: the paper's Tables 2 and 3, and what was found for generated data."""
+"""Settings that were found for known datasets."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
 from freqsgd.data.dataset import DataError
-from freqsgd.training.rules import OPTIMIZERS
+from freqsgd.training.rules import OPTIMIZERS, Rule
+from freqsgd.training.settings import Settings
 
-__all__ = ["preset_rate"]
+__all__ = ["PRESETS", "preset", "with_preset"]
 
-RATES = {
-    # Table 2
+_RATES = {
+    # the paper's Table 2
     ("movielens-1m", "fm"): {"sgd": 10.0, "cfsgd": 1.0, "adagrad": 0.02, "adam": 0.001},
     ("movielens-1m", "deepfm"): {"sgd": 0.01, "cfsgd": 2.0, "adagrad": 0.04, "adam": 0.002},
-    # Table 3
+    # the paper's Table 3
     ("criteo", "fm"): {"sgd": 0.01, "cfsgd": 0.1, "adagrad": 0.01, "adam": 0.001},
     ("criteo", "deepfm"): {"sgd": 0.01, "cfsgd": 0.01, "adagrad": 0.01, "adam": 0.001},
     # by one rule from a grid: python -m benchmarks.synthetic_rates
@@ -19,18 +24,44 @@ RATES = {
     ("synthetic", "deepfm"): {"sgd": 3.0, "cfsgd": 1.0, "adagrad": 0.1, "adam": 0.01},
 }
 _ALIKE = {"fasgd": "cfsgd", "rowwise-adagrad": "adagrad"}
+_BEST: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
+    # freqsgd tune --dataset movielens-1m --optimizers ... --trials 40 --patience 3
+    ("movielens-1m", "fm"): {},
+}
+PRESETS = ("paper", "best")
 
 
-def preset_rate(dataset: str | None, model: str, optimizer: str) -> float:
-    """The learning rate for a dataset, model and optimizer.
-
-    Other datasets get the rates of MovieLens, a start that is worth checking.
+def preset(name: str, dataset: str | None, model: str, optimizer: str) -> Mapping[str, Any] | None:
+    """Options of :class:`Rule` and :class:`Settings`; None if nothing is known of the dataset.
 
     Example:
-        >>> preset_rate("criteo", "fm", "cfsgd")
-        0.1
+        >>> preset("paper", "criteo", "fm", "cfsgd")
+        {'lr': 0.1}
     """
     if optimizer not in OPTIMIZERS:
         raise DataError(f"unknown optimizer {optimizer!r}; known: {', '.join(OPTIMIZERS)}")
-    rates = RATES.get((dataset or "", model), RATES["movielens-1m", model])
-    return rates[_ALIKE.get(optimizer, optimizer)]
+    if name not in PRESETS:
+        raise DataError(f"unknown preset {name!r}; known: {', '.join(PRESETS)}")
+    key = (dataset or "", model)
+    if name == "paper":
+        rates = _RATES.get(key)
+        return rates and {"lr": rates[_ALIKE.get(optimizer, optimizer)]}
+    if optimizer not in _BEST.get(key, {}):
+        known = "; ".join(f"{' '.join(key)}: {', '.join(names)}" for key, names in _BEST.items())
+        raise DataError(
+            f"there is no best preset for {model} with {optimizer} here; known: {known}"
+        )
+    return _BEST[key][optimizer]
+
+
+def with_preset(rule: Rule, settings: Settings, values: Mapping[str, Any]) -> tuple[Rule, Settings]:
+    """Give options the values of a preset, but for those that differ from their defaults."""
+    return _filled(rule, values), _filled(settings, values)
+
+
+_Options = TypeVar("_Options", Rule, Settings)
+
+
+def _filled(options: _Options, values: Mapping[str, Any]) -> _Options:
+    open_ = {each.name for each in fields(options) if getattr(options, each.name) == each.default}
+    return replace(options, **{name: value for name, value in values.items() if name in open_})

@@ -27,7 +27,7 @@ class Rule:
 
     Args:
         optimizer: a key of :data:`OPTIMIZERS`
-        lr: learning rate
+        lr: learning rate; None to let :func:`~freqsgd.training.find_lr.find_lr` find it
         weight_decay: strength of the L2 penalty
         weight_decay_power: how the law spreads it over frequencies; 1 is ordinary L2
         max_lr: cap on the rate of a row, for fasgd and cfsgd
@@ -36,7 +36,7 @@ class Rule:
     """
 
     optimizer: str
-    lr: float
+    lr: float | None = None
     weight_decay: float = 0.0
     weight_decay_power: float = 1.0
     max_lr: float | None = None
@@ -54,10 +54,10 @@ class Rule:
 
     @property
     def law(self) -> RateLaw:
-        """The rate law; sgd is the law of power 0."""
+        """The rate law; sgd is the law of power 0. A rate that is yet to be found is 0."""
         aware = self.optimizer in ("fasgd", "cfsgd")
         return RateLaw(
-            lr=self.lr,
+            lr=self.lr or 0.0,
             power=0.5 if aware else 0.0,
             max_lr=self.max_lr if aware else None,
             weight_decay=self.weight_decay,
