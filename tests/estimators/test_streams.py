@@ -52,7 +52,7 @@ class SlowStream:
                 self.rows[field].append(np.append(vector, 0.0))
                 self.kept[field].append(self.new_state())
 
-    def learn(self, bags, labels, weights=None):
+    def learn(self, bags, labels):
         self.meet(bags)
         starts = np.cumsum([0, *map(len, self.rows)])
         optimizer, lr, options = self.options
@@ -146,7 +146,7 @@ def copies(estimator, tmp_path):
 @pytest.mark.parametrize("optimizer", ["cfsgd", "adam"])
 def test_a_saved_stream_goes_on_to_the_same_bits(kind, optimizer, tmp_path):
     (first, *_), *rest = parts = list(batches())
-    estimator = kind(DIM, optimizer=optimizer, lr=0.01, batch_size=BATCH)
+    estimator = kind(DIM, optimizer=optimizer, lr=0.01, batch_size=BATCH, init_scale=0.5)
     for frame, _, labels in parts[:2]:
         estimator.partial_fit(frame, labels)
     others = copies(estimator, tmp_path)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
 
-__all__ = ["read_frame", "token_text"]
+__all__ = ["is_missing", "read_frame", "token_text"]
 
 _WHOLE = 2**53  # floats beyond it are whole numbers, but not which
 
@@ -97,7 +97,7 @@ class _UnusableError(Exception):
 def _numbers(raw: pl.Series | list[Any]) -> pl.Series:
     if isinstance(raw, list):
         return pl.Series(
-            [None if _is_missing(value) else str(value) for value in raw], dtype=pl.String
+            [None if is_missing(value) else str(value) for value in raw], dtype=pl.String
         )
     if not (raw.dtype.is_numeric() or raw.dtype in (pl.String, pl.Boolean, pl.Null)):
         raise _UnusableError(f"is of type {raw.dtype}, not numbers")
@@ -158,7 +158,7 @@ def _of_objects(values: list[Any]) -> pl.Series:
 def _texts(values: Any) -> list[str | None] | None:
     if isinstance(values, list | np.ndarray):
         return [token_text(value) for value in list(values)]
-    if _is_missing(values):
+    if is_missing(values):
         return None
     raise _UnusableError(f"holds both lists and single values such as {values!r}")
 
@@ -167,7 +167,7 @@ def token_text(value: Any) -> str | None:
     """The text by which a value is told apart, as polars writes it; None if it is missing."""
     if isinstance(value, str):
         return str(value)
-    if _is_missing(value):
+    if is_missing(value):
         return None
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
@@ -187,7 +187,7 @@ def token_text(value: Any) -> str | None:
     return str(value)
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Whether it is None, NaN, NaT or pandas' NA."""
     if value is None or type(value).__name__ == "NAType":
         return True

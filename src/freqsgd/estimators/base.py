@@ -74,9 +74,8 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             data = validate_on(data, *self._read_eval_set(eval_set, encoder, classes))
         elif self.patience is not None:
             data = hold_out(data, self.validation_fraction, settings.seed)
-        rule = self._with_rate(rule, data, settings)
         model, record = self._run(data, rule, settings)
-        self._keep(classes, settings.seed, rule.lr)
+        self._keep(classes, settings.seed, record["lr"])
         self._keep_record(record)
         self._fitted = Fitted.of_run(model, data, rule, self.best_epoch_)
         return self
@@ -101,7 +100,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         stream = self._stream or self._open_stream(frame, labels, weights)
         stream.learn(frame, labels, weights)
         self._stream, self._fitted = stream, None
-        self._keep(found, stream.seed, stream.rule.lr)
+        self._keep(found, stream.settings.seed, stream.lr)
         return self
 
     def _open_stream(
@@ -118,22 +117,16 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         else:
             columns = frame_columns(frame, self._numeric(), self.numeric_rule)
             first = all_to_train(*new_encoder(frame, columns, 1), labels, weights)
-            rule = self._with_rate(rule, first, settings)
+            if rule.lr is None:
+                rule = replace(rule, lr=find_lr(first, rule, settings, threads=self.threads))
             encoder = empty_encoder(columns)
             fitted = Fitted(build_model(no_samples(encoder), settings), encoder)
-        size, seed = settings.batch_size, settings.seed
-        return Stream(fitted, rule, batch_size=size, seed=seed, threads=self.threads)
+        return Stream(fitted, rule, settings, self.threads)
 
     def _options(self, seed: int) -> tuple[Settings, Rule]:
         params = self.get_params(deep=False)
         check_options(params)
-        lr = 1.0 if params["lr"] == "auto" else params["lr"]
-        return settings_of(params, self._kind, seed), rule_of(params, lr)
-
-    def _with_rate(self, rule: Rule, data: Dataset, settings: Settings) -> Rule:
-        if self.lr != "auto":
-            return rule
-        return replace(rule, lr=find_lr(data, rule, settings, threads=self.threads))
+        return settings_of(params, self._kind, seed), rule_of(params)
 
     def _run(self, data: Dataset, rule: Rule, settings: Settings) -> tuple[FM, dict[str, Any]]:
         listener = _print_epochs if self.verbose else None

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+from freqsgd.data.conversion import is_missing
 from freqsgd.data.dataset import DataError
 
 __all__ = ["check_table", "classes_of", "labels_of", "weights_of"]
@@ -79,5 +80,11 @@ def weights_of(sample_weight: Any, rows: int) -> NDArray[np.float32] | None:
 
 def _target(y: Any, name: str = "y") -> NDArray[Any]:
     target: NDArray[Any] = column_or_1d(y, warn=True)
+    if target.dtype == object:
+        missing = [row for row, value in enumerate(target) if is_missing(value)]
+        if missing:
+            raise DataError(
+                f"{name} contains NaN or None, first in row {missing[0]}: drop such rows"
+            )
     assert_all_finite(target, input_name=name)
     return target

@@ -96,11 +96,12 @@ def _of_command(fitted: Fitted, record: dict[str, Any]) -> Saved:
     rule, settings = record["options"]["rule"], record["options"]["settings"]
     seed, columns = settings["seed"], fitted.encoder.columns
     params = {**rule, **settings, "random_state": seed, "dim": fitted.model.dim}
+    params["lr"] = "auto" if rule["lr"] is None else rule["lr"]
     params["numeric"] = tuple(column.name for column in columns if column.is_number)
     if settings["model"] == "fm":
         params = {key: value for key, value in params.items() if key not in _DEEP}
     params = {key: value for key, value in params.items() if key not in _OF_COMMANDS}
-    return Saved(params, np.array([0, 1]), rule["lr"], seed, True, record)
+    return Saved(params, np.array([0, 1]), record["lr"], seed, True, record)
 
 
 def _count_from_dictionary(fitted: Fitted, description: dict[str, Any]) -> None:

@@ -33,12 +33,13 @@ def check_options(params: dict[str, Any]) -> None:
         raise DataError(f"threads must be at least 1, got {threads}")
 
 
-def rule_of(params: dict[str, Any], lr: float) -> Rule:
-    """The optimizer."""
+def rule_of(params: dict[str, Any]) -> Rule:
+    """The optimizer; its learning rate is None if it is to be found."""
+    lr = None if params["lr"] == "auto" else float(params["lr"])
     options = {name: float(params[name]) for name in _RULE}
     max_lr = None if params["max_lr"] is None else float(params["max_lr"])
     try:
-        return Rule(params["optimizer"], float(lr), max_lr=max_lr, **options)
+        return Rule(params["optimizer"], lr, max_lr=max_lr, **options)
     except ValueError as error:
         raise DataError(str(error)) from error
 

@@ -14,6 +14,7 @@ from freqsgd.data.growing import GrowingEncoder
 from freqsgd.estimators.fitted import Fitted, resized, resized_state
 from freqsgd.training.engine import DivergedError, engine_for
 from freqsgd.training.rules import Rule
+from freqsgd.training.settings import Settings
 
 __all__ = ["Stream"]
 
@@ -26,20 +27,21 @@ class Stream:
     Args:
         fitted: where to begin
         rule: the optimizer; fasgd cannot be used, for it must know all frequencies before
-        batch_size: samples of a step
-        seed: of new vectors, and of dropout
+        settings: size of a step, seed and scale of new vectors
         threads: of the kernels
     """
 
-    def __init__(
-        self, fitted: Fitted, rule: Rule, *, batch_size: int, seed: int, threads: int | None
-    ) -> None:
+    def __init__(self, fitted: Fitted, rule: Rule, settings: Settings, threads: int | None) -> None:
         if rule.optimizer == "fasgd":
             raise DataError(
                 "fasgd must know all frequencies before training: use cfsgd, which counts them"
             )
-        self.rule, self.seed = rule, seed
-        self._options: dict[str, Any] = {"seed": seed, "batch_size": batch_size, "threads": threads}
+        self.rule, self.lr, self.settings = rule, rule.law.lr, settings
+        self._options: dict[str, Any] = {
+            "seed": settings.seed,
+            "batch_size": settings.batch_size,
+            "threads": threads,
+        }
         self.dictionary = GrowingEncoder(fitted.encoder)
         self.model = resized(fitted.model, fitted.model.sizes, fitted.model.widths)
         self.engine = engine_for(self.model, rule, **self._options)
@@ -57,14 +59,12 @@ class Stream:
         self._make_room()
         self._start_vectors(before, self.dictionary.sizes)
         steps = -(-len(ids) // self.engine.batch_size)
-        lrs = np.full(steps, self.rule.lr)
+        lrs = np.full(steps, self.lr)
         try:
             for _ in self.engine.train(ids, labels, np.arange(len(ids)), lrs, weights=weights):
                 pass
         except DivergedError as error:
-            raise DataError(
-                f"{error} at lr {self.rule.lr:g}: start again with a smaller lr"
-            ) from None
+            raise DataError(f"{error} at lr {self.lr:g}: start again with a smaller lr") from None
 
     def predict(self, frame: pl.DataFrame) -> NDArray[np.float32]:
         """Log odds of the rows of a frame."""
@@ -98,8 +98,8 @@ class Stream:
     def _start_vectors(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> None:
         """Draw the vectors of new tokens: xavier-uniform for the number of tokens so far."""
         dim = self.model.dim
-        bound = self.model.init_scale * (6 / (after.sum() + dim)) ** 0.5
-        generator = np.random.Generator(np.random.PCG64([self.seed, int(before.sum())]))
+        bound = self.settings.init_scale * (6 / (after.sum() + dim)) ** 0.5
+        generator = np.random.Generator(np.random.PCG64([self.settings.seed, int(before.sum())]))
         starts = np.cumsum([0, *self.model.sizes])
         with torch.no_grad():
             for start, old, new in zip(starts, before, after, strict=False):

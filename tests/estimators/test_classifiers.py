@@ -1,0 +1,245 @@
+"""What the classifiers learn, tell and refuse."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+from sklearn.metrics import log_loss, roc_auc_score
+
+from freqsgd import DeepFMClassifier, FMClassifier
+from freqsgd.data.dataset import DataError, Dataset, DataWarning, Field, Splits
+from freqsgd.training import Rule, Settings, fit
+from freqsgd.training.find_lr import find_lr
+from tests.data import slow
+from tests.estimators.made_up import clicks
+
+SMALL = {"dim": 4, "epochs": 8, "lr": 1.0, "batch_size": 64}
+
+
+def as_dataset(X, y, X_eval, y_eval, weights=None):
+    """The same samples, encoded in plain Python."""
+    numbers = slow.number(X.T.tolist())
+    rows = np.concatenate([X, X_eval])
+    ids = np.array([[k.get(t, 0) for k, t in zip(numbers, row, strict=True)] for row in rows])
+    splits = Splits(np.arange(len(X)), np.arange(len(X), len(rows)), np.empty(0, np.int64))
+    fields = tuple(Field(f"x{f}", len(known) + 1) for f, known in enumerate(numbers))
+    labels = np.concatenate([y, y_eval]).astype(np.uint8)
+    if weights is not None:
+        weights = np.concatenate([weights, np.ones(len(y_eval))]).astype(np.float32)
+    ids = np.ascontiguousarray(ids, np.int32)
+    return Dataset("X", fields, ids, labels, splits, weights=weights)
+
+
+@pytest.mark.parametrize("kind", [FMClassifier, DeepFMClassifier])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_fit_is_the_training_loop_on_the_same_samples(kind, weighted):
+    X, y = clicks()
+    X_eval, y_eval = clicks(200, seed=1)
+    weights = np.random.default_rng(0).uniform(0, 2, len(X)) if weighted else None
+    options = {"weight_decay": 1e-3, "weight_decay_power": 0.5, "max_lr": 20.0}
+    estimator = kind(**SMALL, **options, lr_decay="linear", random_state=7)
+    estimator.fit(X, y, eval_set=(X_eval, y_eval), sample_weight=weights)
+    data = as_dataset(X, y, X_eval, y_eval, weights)
+    model = "fm" if kind is FMClassifier else "deepfm"
+    settings = Settings(model, dim=4, epochs=8, batch_size=64, lr_decay="linear", seed=7)
+    expected, record = fit(data, Rule("cfsgd", 1.0, **options), settings)
+    assert estimator.best_epoch_ == record["best_epoch"]
+    for name, tensor in expected.state_dict().items():
+        assert torch.equal(estimator.model_.state_dict()[name], tensor), name
+
+
+def test_what_is_kept_is_the_epoch_that_history_calls_best():
+    X, y = clicks()
+    X_eval, y_eval = clicks(300, seed=1)
+    estimator = FMClassifier(**SMALL).fit(X, y, eval_set=(X_eval, y_eval))
+    best = estimator.history_[estimator.best_epoch_ - 1]
+    assert best["val_auc"] == max(epoch["val_auc"] for epoch in estimator.history_)
+    assert len(estimator.history_) == estimator.n_iter_
+    found = estimator.predict_proba(X_eval)
+    assert roc_auc_score(y_eval, found[:, 1]) == pytest.approx(best["val_auc"], abs=1e-6)
+    assert log_loss(y_eval, found) == pytest.approx(best["val_loss"], abs=1e-6)
+    assert np.array_equal(estimator.predict(X_eval), found.argmax(1))
+
+
+def test_without_patience_all_epochs_are_trained_on_all_rows():
+    X, y = clicks(100)
+    estimator = FMClassifier(**SMALL, patience=None).fit(X, y)
+    assert estimator.best_epoch_ == estimator.n_iter_ == 8
+    assert [epoch["val_auc"] for epoch in estimator.history_] == [None] * 8
+    seen = np.concatenate([counts.to_numpy() for counts in estimator.encoder_.counts()])
+    counts = estimator._fitted.state["counts"].numpy()
+    assert np.array_equal(counts[counts > 0], 8 * seen)
+
+
+@pytest.mark.parametrize("fraction", [0.01, 0.25, 0.99])
+def test_held_out_rows_have_the_classes_of_all_rows(fraction):
+    from freqsgd.estimators.samples import hold_out
+
+    labels = np.repeat([0, 1], [80, 20]).astype(np.uint8)
+    none = np.empty(0, np.int64)
+    data = Dataset("X", (), np.empty((100, 0), np.int32), labels, Splits(none, none, none))
+    splits = hold_out(data, fraction, seed=0).splits
+    both = np.concatenate([splits.train, splits.validation])
+    assert np.array_equal(np.sort(both), np.arange(100))
+    found = np.bincount(labels[splits.validation])
+    assert found.tolist() == {0.01: [1, 1], 0.25: [20, 5], 0.99: [79, 19]}[fraction]
+
+
+def test_the_torch_module_gives_the_same_log_odds():
+    X, y = clicks()
+    for kind in (FMClassifier, DeepFMClassifier):
+        estimator = kind(**SMALL).fit(X, y)
+        tokens = [estimator.encoder_.tokens(field) for field in (0, 1)]
+        ids = torch.tensor([[tokens[f].index(t) for f, t in enumerate(row)] for row in X])
+        with torch.no_grad():
+            expected = estimator.model_(ids).numpy()
+        assert np.allclose(estimator.decision_function(X), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_learning_rate_finds_itself():
+    X, y = clicks(2000)
+    estimator = FMClassifier(dim=4, patience=None, epochs=1).fit(X, y)
+    data = as_dataset(X, y, X[:0], y[:0])
+    settings = Settings(dim=4, patience=None, epochs=1)
+    assert estimator.lr_ == find_lr(data, Rule("cfsgd", 1.0), settings)
+    assert FMClassifier(dim=4).partial_fit(X, y).lr_ == estimator.lr_
+
+
+def test_missing_and_unseen_values_and_bags_and_numbers():
+    X, y = clicks()
+    frame = pl.DataFrame({"user": X[:, 0], "item": X[:, 1], "price": y + 0.25})
+    frame = frame.with_columns(
+        pl.when(pl.col("user") != "u1").then("user").alias("user"), pl.concat_list("item", "user")
+    )
+    estimator = FMClassifier(**SMALL, numeric=["price"]).fit(frame, y)
+    assert [column.kind for column in estimator.encoder_.columns] == ["category", "bag", "number"]
+    assert "<missing>" in estimator.encoder_.tokens(0)
+    assert estimator.score(frame, y) == 1.0  # the price tells
+    new = pl.DataFrame({"user": ["nobody"], "item": [["nothing"]], "price": [1e9]})
+    assert estimator.decision_function(new) == pytest.approx(estimator.model_.bias.item())
+    places = FMClassifier(**SMALL, numeric=[2]).fit(frame, y)
+    assert np.array_equal(places.decision_function(frame), estimator.decision_function(frame))
+
+
+def test_neighbours_are_those_of_the_highest_cosine():
+    X, y = clicks()
+    frame = pd.DataFrame(X, columns=["user", "item"])
+    estimator = FMClassifier(**SMALL).fit(frame, y)
+    vectors = estimator.vectors("item")
+    size = estimator.model_.sizes[0]
+    matrix = estimator.model_.tokens.weight.detach().numpy()[size:, :4]
+    assert np.array_equal(vectors.matrix, matrix)
+    rows = {token: row for token, row in zip(vectors.tokens, matrix, strict=True) if row.any()}
+    me = rows.pop("i2")
+    cosine = {t: row @ me / np.linalg.norm(row) / np.linalg.norm(me) for t, row in rows.items()}
+    found = estimator.neighbors("item", "i2", top=3)
+    assert [n.token for n in found] == sorted(cosine, key=cosine.get, reverse=True)[:3]
+    assert found[0].count == (X[:, 1] == found[0].token).sum()
+    with pytest.raises(DataError, match="no column 'film': the columns are user, item"):
+        estimator.vectors("film")
+    with pytest.raises(DataError, match="no token 'i99'"):
+        estimator.neighbors("item", "i99")
+
+
+def test_columns_are_matched_by_name():
+    X, y = clicks(100)
+    frame = pd.DataFrame(X, columns=["user", "item"])
+    for table in (frame, pl.DataFrame(X.tolist(), ["user", "item"], orient="row")):
+        estimator = FMClassifier(**SMALL).fit(table, y)
+        assert estimator.feature_names_in_.tolist() == ["user", "item"]
+        renamed = frame.rename(columns={"user": "person"})
+        with pytest.raises(ValueError, match=r"unseen at fit time:\n- person\n.*\n- user"):
+            estimator.predict(renamed)
+        with pytest.raises(ValueError, match=r"now missing:\n- item"):
+            estimator.predict(frame[["user"]])
+        with pytest.raises(ValueError, match=r"unseen at fit time:\n- more"):
+            estimator.predict(frame.assign(more=1))
+        with pytest.raises(ValueError, match="same order"):
+            estimator.predict(frame[["item", "user"]])
+    with pytest.raises(ValueError, match="expecting 2 features"):
+        FMClassifier(**SMALL).fit(X, y).predict(X[:, :1])
+
+
+def test_a_column_of_distinct_values_is_warned_of():
+    X, y = clicks(50)
+    frame = pl.DataFrame({"user": X[:, 0], "row": np.arange(50)})
+    with pytest.warns(DataWarning, match="all 50 values of column 'row' are distinct"):
+        FMClassifier(**SMALL).fit(frame, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        FMClassifier(**SMALL, numeric=["row"]).fit(frame, y)
+
+
+def test_verbose_prints_a_line_for_each_epoch(capsys):
+    X, y = clicks(100)
+    FMClassifier(**SMALL).fit(X, y)
+    assert capsys.readouterr().out == ""
+    estimator = FMClassifier(**SMALL, verbose=True).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == estimator.n_iter_
+    assert lines[0].startswith("epoch 1: training loss 0.")
+
+
+BAD_OPTIONS = [
+    ({"optimizer": "adamw"}, "unknown optimizer 'adamw'; known: sgd"),
+    ({"lr": "large"}, "lr must be a number or 'auto', got 'large'"),
+    ({"lr": -1.0}, "lr"),
+    ({"lr": float("nan")}, "lr"),
+    ({"epochs": 0}, "epochs must be at least 1, got 0"),
+    ({"epochs": 2.5}, "epochs must be a whole number, got 2.5"),
+    ({"dim": 0}, "dim must be at least 1"),
+    ({"dim": None}, "dim must be a whole number, got None"),
+    ({"batch_size": 0}, "batch_size must be at least 1"),
+    ({"patience": 0}, "patience must be at least 1"),
+    ({"validation_fraction": 1.0}, "validation_fraction must lie between 0 and 1"),
+    ({"min_count": 0}, "min_count must be at least 1"),
+    ({"threads": 0}, "threads must be at least 1"),
+    ({"lr_decay": "cosine"}, "lr_decay must be constant or linear"),
+    ({"weight_decay": -1.0}, "weight_decay"),
+    ({"random_state": -1}, "seed"),
+    ({"numeric": ["price"]}, "numeric names a column 'price', which X does not have.*x0, x1"),
+    ({"numeric": [2]}, "numeric names a column 2, which X does not have"),
+    ({"numeric": [0], "numeric_rule": "cubes"}, "unknown numeric rule 'cubes'|not a finite number"),
+    ({"lr": 1e30}, "not a finite number.*smaller learning rate"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD_OPTIONS)
+def test_options_out_of_range_are_refused(options, message):
+    X, y = clicks(60)
+    with pytest.raises(DataError, match=message):
+        FMClassifier(**{**SMALL, **options}).fit(X, y)
+
+
+BAD_DATA = [
+    ({"y": np.zeros(60)}, "one class only, .*0.0"),
+    ({"y": np.arange(60) % 3}, "Only binary classification is supported"),
+    ({"y": np.arange(60) / 7}, "Unknown label type: continuous"),
+    ({"y": np.where(np.arange(60) < 30, 0.0, np.nan)}, "y contains NaN"),
+    ({"y": np.array([None, "a"] * 30, object)}, "y contains NaN or None, first in row 0"),
+    ({"y": np.arange(50) % 2}, "y has 50 entries for 60 rows"),
+    ({"y": np.repeat([0, 1], [59, 1])}, "too few to hold one out"),
+    ({"sample_weight": np.ones(50)}, "one number for each of 60 rows"),
+    ({"sample_weight": -np.ones(60)}, "in row 0 it is -1.0"),
+    ({"sample_weight": np.where(np.arange(60) == 7, np.nan, 1)}, "in row 7 it is nan"),
+    ({"eval_set": clicks(20)[0]}, "eval_set must be a pair"),
+    ({"eval_set": (clicks(20)[0], np.ones(20))}, "eval_set holds one class only"),
+    ({"eval_set": (clicks(20)[0], clicks(19)[1])}, "y of eval_set has 19 entries for 20 rows"),
+    ({"eval_set": (clicks(20)[0], clicks(20)[1] + 5)}, "y of eval_set holds .*neither"),
+    ({"eval_set": (clicks(20)[0][:, :1], clicks(20)[1])}, "expecting 2 features"),
+    ({"X": pl.LazyFrame({"a": [1]})}, "collect"),
+    ({"X": pl.DataFrame({"a": [1.5] * 60})}, "column 'a' holds 1.5.*numeric"),
+    ({"X": pd.DataFrame({"a": []})}, "must have rows and columns"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), BAD_DATA)
+def test_data_that_cannot_be_used_is_refused(given, message):
+    X, y = clicks(60)
+    with pytest.raises(ValueError, match=message):
+        FMClassifier(**SMALL).fit(**{"X": X, "y": y, **given})

@@ -1,0 +1,115 @@
+"""Model folders: those of estimators, and those of the command line."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from freqsgd import DeepFMClassifier, FMClassifier
+from freqsgd.cli.app import app
+from freqsgd.data.dataset import DataError
+from freqsgd.training.predict import probabilities
+from tests.estimators.made_up import clicks
+
+SMALL = {"dim": 4, "epochs": 5, "lr": 1.0, "batch_size": 64}
+
+
+def frame_of(X):
+    price = [float(len(token)) + 0.5 for token in X[:, 0]]
+    return pl.DataFrame({"user": X[:, 0], "item": X[:, 1], "price": price})
+
+
+@pytest.mark.parametrize("kind", [FMClassifier, DeepFMClassifier])
+@pytest.mark.parametrize("classes", [("no", "yes"), (False, True), (-1, 1)])
+def test_what_is_loaded_predicts_the_same_bits(kind, classes, tmp_path):
+    X, y = clicks()
+    estimator = kind(**SMALL, numeric=("price",), min_count=2)
+    estimator.fit(frame_of(X), np.array(classes)[y]).save(tmp_path / "model")
+    loaded = kind.load(tmp_path / "model")
+    new = frame_of(clicks(seed=1)[0])
+    assert np.array_equal(loaded.predict_proba(new), estimator.predict_proba(new))
+    assert np.array_equal(loaded.predict(new), estimator.predict(new))
+    assert loaded.get_params() == estimator.get_params()
+    assert loaded.history_ == estimator.history_
+    assert loaded.classes_.dtype == estimator.classes_.dtype
+    assert {path.suffix for path in (tmp_path / "model").iterdir()} == {
+        ".safetensors",
+        ".json",
+        ".parquet",
+    }
+
+
+def test_arrays_have_no_names_after_loading_either(tmp_path):
+    X, y = clicks()
+    FMClassifier(**SMALL).fit(X, y).save(tmp_path / "model")
+    loaded = FMClassifier.load(tmp_path / "model")
+    assert not hasattr(loaded, "feature_names_in_")
+    assert loaded.n_features_in_ == 2
+    loaded.predict(X)
+
+
+def test_parameters_of_numpy_are_saved(tmp_path):
+    X, y = clicks()
+    options = {"dim": np.int64(4), "lr": np.float32(0.5), "epochs": 2}
+    estimator = FMClassifier(**options, random_state=np.random.RandomState(1)).fit(X, y)
+    estimator.save(tmp_path / "model")
+    loaded = FMClassifier.load(tmp_path / "model")
+    assert (loaded.dim, loaded.lr) == (4, 0.5)
+    assert np.array_equal(loaded.fit(X, y).decision_function(X), estimator.decision_function(X))
+
+
+def test_the_commands_read_what_an_estimator_saved(tmp_path):
+    X, y = clicks()
+    estimator = FMClassifier(**SMALL, numeric=["price"]).fit(frame_of(X), y)
+    estimator.save(tmp_path / "model")
+    new = frame_of(clicks(50, seed=1)[0])
+    for name, write in (("new.csv", new.write_csv), ("new.parquet", new.write_parquet)):
+        write(tmp_path / name)
+        found = np.concatenate(list(probabilities(tmp_path / "model", str(tmp_path / name))))
+        assert np.allclose(found, estimator.predict_proba(new)[:, 1], rtol=1e-5)
+    result = CliRunner().invoke(app, ["neighbors", str(tmp_path / "model"), "item", "i1"])
+    assert result.exit_code == 0, result.output
+    assert estimator.neighbors("item", "i1")[0].token in result.output
+
+
+@pytest.mark.parametrize("model", ["fm", "deepfm"])
+def test_a_model_of_the_command_line_is_read_and_goes_on(model, tmp_path):
+    X, y = clicks()
+    frame, path = frame_of(X), str(tmp_path / "clicks.csv")
+    frame.with_columns(click=y).write_csv(path)
+    command = f"train --data {path} --label click --features user,item --numeric price --epochs 3"
+    command += f" --model {model} --dim 4 --lr 0.5 --out {tmp_path / 'model'}"
+    result = CliRunner().invoke(app, command.split())
+    assert result.exit_code == 0, result.output
+    kind, other = (FMClassifier, DeepFMClassifier)[:: 1 if model == "fm" else -1]
+    loaded = kind.load(tmp_path / "model")
+    expected = np.concatenate(list(probabilities(tmp_path / "model", path)))
+    assert np.allclose(loaded.predict_proba(frame)[:, 1], expected, rtol=1e-5)
+    assert loaded.get_params()["lr"] == loaded.lr_ == 0.5
+    assert loaded.classes_.tolist() == [0, 1]
+    new = frame.head(20).with_columns(user=pl.lit("newcomer"))
+    before = loaded.encoder_.fields[0].size
+    loaded.partial_fit(new, y[:20])
+    assert loaded.encoder_.fields[0].size == before + 1
+    assert loaded.encoder_.tokens(0)[-1] == "newcomer"
+    with pytest.raises(DataError, match=f"use {kind.__name__}.load"):
+        other.load(tmp_path / "model")
+
+
+def test_folders_that_cannot_be_used_are_refused(tmp_path):
+    X, y = clicks(60)
+    estimator = FMClassifier(**SMALL).fit(X, y)
+    estimator.save(tmp_path / "model")
+    with pytest.raises(DataError, match="holds a model already"):
+        estimator.save(tmp_path / "model")
+    with pytest.raises(DataError, match="there is no"):
+        FMClassifier.load(tmp_path / "nothing")
+    state = tmp_path / "model" / "optimizer.safetensors"
+    state.write_bytes(state.read_bytes()[:-1])
+    with pytest.raises(DataError, match="damaged"):
+        FMClassifier.load(tmp_path / "model")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot make the folder"):
+        estimator.save(tmp_path / "file")
