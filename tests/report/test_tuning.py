@@ -59,8 +59,8 @@ def test_the_widths_are_told_widest_first_and_where_the_sweep_ends():
     told = statements(make_tuned(narrow, wide))
     assert told["Good learning rates"] == (
         "With all else at its best, the validation AUC stays within 0.002 of the best: "
-        "CF-SGD over a factor of at least 16 (0.5 to 8; it may go on below and above); "
-        "Adam over a factor of 1.0 (4 to 4)."
+        "CF-SGD over a factor of at least 16, 0.5 to 8, and may go on below and above; "
+        "Adam only at 4."
     )
 
 
@@ -120,7 +120,7 @@ def test_the_page_shows_the_search(tmp_path):
         "10 trials of CF-SGD and Adam",
         "Learning rates that do well",
         "Best settings",
-        "Falls to 0 over epochs",
+        "It falls to 0 over epochs",
         "8 to the end, 1 stopped early and 1 diverged",
     ):
         assert words in page.text

@@ -20,13 +20,13 @@ __all__ = ["tuning_sections"]
 
 SETTING_NAMES = {
     "lr": "Learning rate",
-    "decay_epochs": "Falls to 0 over epochs",
-    "max_lr_ratio": "Cap on a token's rate, times the learning rate",
-    "init_scale": "Scale of the start",
-    "linear_lr_scale": "Learning rate of linear weights, times that of vectors",
+    "decay_epochs": "It falls to 0 over epochs",
+    "max_lr_ratio": "Cap for rare tokens, times it",
+    "linear_lr_scale": "For linear weights, times it",
     "weight_decay": "Weight decay",
-    "weight_decay_power": "Power of the frequency",
-    "linear_decay_scale": "Decay of linear weights, times that of vectors",
+    "weight_decay_power": "Its power of frequency",
+    "linear_decay_scale": "For linear weights, times it",
+    "init_scale": "Scale of the start",
 }
 LEFT_OUT = {"decay_epochs": "constant", "max_lr_ratio": "none", "weight_decay": "none"}
 
@@ -149,7 +149,7 @@ def settings_table(studies: list[Study]) -> str:
         for name, title in SETTING_NAMES.items()
         if any(name in study.params for study in studies)
     ]
-    rows.append(["Best trial", *(best_words(study) for study in studies)])
+    rows.append(["Validation AUC", *(best_words(study) for study in studies)])
     rows.append(["Trials", *(count_words(study) for study in studies)])
     return plain_table(head, rows, kind="settings")
 
@@ -166,7 +166,7 @@ def best_words(study: Study) -> str | None:
     """Which trial was the best, and its score."""
     if study.best is None or study.best.value is None:
         return None
-    return f"number {study.best.number + 1}: {score(study.best.value)}"
+    return f"{score(study.best.value)} in trial {study.best.number + 1}"
 
 
 def count_words(study: Study) -> str:

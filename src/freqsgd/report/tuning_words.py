@@ -32,7 +32,7 @@ def good_rates(results: Results) -> str:
     if not found:
         return ""
     found.sort(key=lambda pair: -pair[0].factor)
-    told = [f"{study.name} over a factor of {width(good)}" for good, study in found]
+    told = [f"{study.name} {width(good)}" for good, study in found]
     return (
         f"With all else at its best, the validation AUC stays within {CLOSE} of the best: "
         f"{'; '.join(told)}."
@@ -41,10 +41,12 @@ def good_rates(results: Results) -> str:
 
 def width(good: GoodRange) -> str:
     """The factor, the ends, and whether the good range goes on where the sweep ends."""
-    words = f"{factor_words(good)} ({good.low:.3g} to {good.high:.3g}"
     sides = {"below": good.open_below, "above": good.open_above}
     ends = [side for side, is_open in sides.items() if is_open]
-    return f"{words}; it may go on {enumerate_words(ends)})" if ends else f"{words})"
+    beyond = f", and may go on {enumerate_words(ends)}" if ends else ""
+    if good.low == good.high:
+        return f"only at {good.low:.3g}{beyond}"
+    return f"over a factor of {factor_words(good)}, {good.low:.3g} to {good.high:.3g}{beyond}"
 
 
 def factor_words(good: GoodRange) -> str:
