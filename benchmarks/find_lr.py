@@ -136,7 +136,7 @@ def main() -> None:
             others["range test"].append((tried, range_test(data, optimizer, settings)))
             others["halving"].append((tried, halving(data, optimizer, settings)))
         for method, found in others.items():
-            share = min(SHARES, key=lambda s: max(g.short(s * lr) for g, lr in found))  # noqa: B023
+            share = min(SHARES, key=lambda s: max(g.short(s * lr) for g, lr in found))
             print(
                 f"{optimizer:9}{method:13} shortfalls "
                 + ", ".join(f"{g.short(share * lr):.4f}" for g, lr in found)

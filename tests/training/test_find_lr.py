@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from freqsgd.data.dataset import ABSENT, Dataset, Field, Splits
+from freqsgd.data.options import DataOptions, load
+from freqsgd.training import Rule, Settings, fit
+from freqsgd.training.find_lr import find_lr, lowest
+from freqsgd.training.rules import OPTIMIZERS
+from tests.training.made_up import dataset
+
+SMALL = Settings(dim=4, epochs=2)
+
+
+@pytest.mark.parametrize("place", [-9.3, -4, -1.6, -0.4, 0.0, 0.5, 1.0, 2.7, 8.2])
+def test_the_lowest_point_of_a_parabola_is_found(place):
+    assert lowest(lambda x: 3 * (x - place) ** 2 + 1) == pytest.approx(place)
+
+
+@pytest.mark.parametrize("edge", [-7.5, -0.5, 3.5])
+def test_beyond_an_edge_the_loss_may_be_infinite(edge):
+    found = lowest(lambda x: -x if x < edge else math.inf)
+    assert edge - 1 <= found < edge
+
+
+def test_a_function_without_a_lowest_point_is_followed_only_so_far():
+    assert lowest(lambda x: x) == -13
+    assert lowest(lambda x: -x) == 13
+    assert lowest(lambda x: math.inf) == 0
+
+
+def test_few_rates_are_tried():
+    tried = []
+    lowest(lambda x: tried.append(x) or (x + 2.6) ** 2)
+    assert len(tried) == len(set(tried)) == 5
+
+
+@pytest.mark.parametrize("model", ["fm", "deepfm"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_the_rate_is_near_the_best_of_a_grid(optimizer, model):
+    data = load(DataOptions(samples=30_000))
+    settings = Settings(model=model, dim=4, epochs=12 if model == "fm" else 5)
+    lr = find_lr(data, Rule(optimizer), settings)
+    tried = {factor: _auc(data, optimizer, factor * lr, settings) for factor in (0.02, 1, 50)}
+    assert tried[1] > max(tried[0.02], tried[50]) - 0.01
+
+
+def _auc(data, optimizer, lr, settings):
+    return fit(data, Rule(optimizer, lr), settings)[1]["best_val_auc"] or 0.5
+
+
+def test_the_search_is_deterministic_and_does_not_depend_on_threads():
+    data = dataset(rows=9000)
+    settings = Settings(dim=40)  # enough work for two threads
+    found = {find_lr(data, Rule("cfsgd"), settings, threads=threads) for threads in (1, 1, 2)}
+    assert len(found) == 1
+
+
+def test_only_training_rows_are_looked_at():
+    data = dataset()
+    ids, labels = data.ids.copy(), data.labels.copy()
+    others = np.concatenate([data.splits.validation, data.splits.test])
+    ids[others], labels[others] = 0, 1 - labels[others]
+    changed = dataclasses.replace(data, ids=ids, labels=labels)
+    assert find_lr(data, Rule("adam"), SMALL) == find_lr(changed, Rule("adam"), SMALL)
+    labels = data.labels.copy()
+    labels[data.splits.train] = 1 - labels[data.splits.train] * (ids[data.splits.train, 0] > 1)
+    changed = dataclasses.replace(data, labels=labels)
+    assert find_lr(data, Rule("adam"), SMALL) != find_lr(changed, Rule("adam"), SMALL)
+
+
+@pytest.mark.parametrize("rows", [10, 11, 40, 500])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_any_number_of_rows_will_do(rows, optimizer):
+    lr = find_lr(dataset(rows=rows), Rule(optimizer), SMALL)
+    assert 0 < lr < 1e4
+
+
+def test_tokens_that_the_sample_does_not_hold_do_not_matter():
+    """A table a thousand times larger, with bags and weights, takes the same search."""
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 30, (2000, 3)).astype(np.int32)
+    ids[rng.random(2000) < 0.3, 2] = ABSENT
+    labels = (ids[:, 0] % 2 == 0).astype(np.uint8)
+    rows = np.arange(2000)
+    splits = Splits(rows[:1600], rows[1600:], rows[:0])
+    weights = rng.exponential(1, 2000).astype(np.float32)
+
+    def of(size, ids, init_scale):
+        fields = (Field("a", size), Field("b", size, width=2))
+        data = Dataset("made-up", fields, np.ascontiguousarray(ids), labels, splits, None, weights)
+        return find_lr(data, Rule("adam", weight_decay=1e-3), Settings(init_scale=init_scale))
+
+    spread = np.where(ids == ABSENT, ABSENT, ids * 1000 + 7).astype(np.int32)
+    scale = math.sqrt((2 * 30_000 + 64) / (2 * 30 + 64))  # the start depends on the number of rows
+    assert of(30, ids, 1.0) == of(30_000, spread, scale)
+
+
+def test_a_rule_without_a_rate_finds_it_and_resumes_with_it(tmp_path):
+    data = dataset()
+    _, record = fit(data, Rule("cfsgd"), SMALL, folder=tmp_path / "a")
+    assert record["lr"] == find_lr(data, Rule("cfsgd"), SMALL)
+    assert record["options"]["rule"]["lr"] is None  # what was asked for
+    _, same = fit(data, Rule("cfsgd", record["lr"]), SMALL)
+    assert [e["val_auc"] for e in same["epochs"]] == [e["val_auc"] for e in record["epochs"]]
+    _, again = fit(data, Rule("cfsgd"), SMALL, folder=tmp_path / "a", resume=True)
+    assert again["lr"] == record["lr"]
