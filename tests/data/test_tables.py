@@ -153,6 +153,17 @@ def test_parquet_columns_of_any_type(tmp_path, monkeypatch, block):
     assert np.array_equal(more.ids, slow.encode([days, odd]))
 
 
+def test_empty_lists_beside_lists_of_one_token_can_be_trained_on(tmp_path):
+    bags = [[], ["a"], ["b"], None] * 50
+    frame = pl.DataFrame({"click": [0, 1] * 100, "genre": bags})
+    frame.write_parquet(tmp_path / "rows.parquet")
+    path = str(tmp_path / "rows.parquet")
+    data = load(DataOptions(path=path, label="click", features=("genre",)))
+    assert data.token_counts.sum() == sum(
+        bag != [] for bag in np.array(bags, object)[data.splits.train]
+    )
+
+
 def test_lists_are_bags_padded_with_absent_tokens(tmp_path):
     draw = random.Random(1)
     bags = [[draw.choice("abcde") for _ in range(draw.randrange(5))] for _ in range(200)]

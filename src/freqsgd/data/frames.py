@@ -90,7 +90,8 @@ def _field(values: pl.Series, is_number: bool, numeric_rule: str) -> Column:
                 f"column {name!r} has a list of {width:,} tokens; at most {_WIDEST_BAG} are "
                 "possible, so keep the ones that matter"
             )
-        return Column(name, "bag", width=max(width, 1))
+        # one column would be a single value, which is never absent
+        return Column(name, "bag", width=max(width, 2))
     if not is_number:
         return Column(name)
     if numeric_rule == "log":

@@ -48,7 +48,7 @@ def _look_closer(files: Sequence[Path], column: Column, numeric_rule: str) -> Co
 
 
 def _longest_list(files: Sequence[Path], name: str) -> int:
-    longest = 1
+    longest = 2  # one column would be a single value, which is never absent
     for file in files:
         for block in read_blocks(file, format_of(file), [name]):
             lists = block.frame[name]
