@@ -18,8 +18,9 @@ def __getattr__(name: str) -> Any:
         try:
             import freqsgd.sklearn
         except ImportError as error:
+            missing = str(error.name).partition(".")[0]
             raise ImportError(
-                f"freqsgd.{name} needs {error.name}: pip install 'freqsgd[sklearn]'"
+                f"freqsgd.{name} needs {missing}: pip install 'freqsgd[sklearn]'"
             ) from error
         return getattr(freqsgd.sklearn, name)
     raise AttributeError(f"module 'freqsgd' has no attribute {name!r}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import warnings
 
 import numpy as np
@@ -183,6 +185,15 @@ def test_verbose_prints_a_line_for_each_epoch(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == estimator.n_iter_
     assert lines[0].startswith("epoch 1: training loss 0.")
+
+
+def test_an_interrupt_ends_fit(monkeypatch):
+    def interrupt(progress, record):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("freqsgd.estimators.base._print_epochs", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        FMClassifier(**SMALL, verbose=True).fit(*clicks(100))
 
 
 BAD_OPTIONS = [

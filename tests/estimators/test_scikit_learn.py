@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from freqsgd import DeepFMClassifier, FMClassifier
 from tests.estimators.made_up import clicks
+from tests.test_import import loaded_by
 
 FRACTIONS = "gives X of fractions without asking for the categorical tag; they are refused"
 EXPECTED = {
@@ -78,8 +79,13 @@ def test_classes_of_any_kind(classes):
         assert np.array_equal(estimator.predict(X), np.array(classes)[expected])
 
 
-def test_importing_the_package_does_not_load_scikit_learn():
-    from tests.test_import import loaded_by
-
+def test_the_package_loads_scikit_learn_when_it_is_needed_and_says_so_if_it_is_missing():
     assert not {"sklearn", "polars"} & loaded_by("import freqsgd")
-    assert {"sklearn", "polars"} <= loaded_by("import freqsgd; freqsgd.FMClassifier")
+    code = (
+        "import sys; sys.modules['sklearn'] = None\n"
+        "import freqsgd\n"
+        "try: freqsgd.FMClassifier\n"
+        "except ImportError as error: message = str(error)\n"
+        "assert message == \"freqsgd.FMClassifier needs sklearn: pip install 'freqsgd[sklearn]'\""
+    )
+    assert "polars" in loaded_by(code)
