@@ -242,10 +242,14 @@ def one_thread():
 
 @pytest.mark.usefixtures("one_thread")
 def test_results_are_written_and_deepfm_is_searched_too(tmp_path):
-    settings = replace(QUICK, model="deepfm", epochs=1)
+    settings = replace(QUICK, model="deepfm", epochs=1, lr_decay="linear", init_scale=9.0)
     results = tune(dataset(rows=600), ["cfsgd"], settings, out=tmp_path, trials=2)
     assert json.loads((tmp_path / "results.json").read_text()) == results
     assert results["model"]["name"] == "deepfm"
+    (run,) = results["runs"]  # what is searched is not taken from the settings
+    falls = results["tuning"]["studies"][0]["best"]["params"]["decay_epochs"] is not None
+    assert run["options"]["settings"]["lr_decay"] == ("linear" if falls else "constant")
+    assert run["options"]["settings"]["init_scale"] <= 3
     assert len(list((tmp_path / "models").glob("cfsgd-trial-*-seed-0/model.safetensors"))) == 1
 
 

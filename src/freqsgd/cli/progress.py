@@ -12,7 +12,7 @@ from rich.progress import Progress as Bars
 
 from freqsgd.kernels.fm import step_kernel
 from freqsgd.training.fit import Progress
-from freqsgd.training.tune import TuneProgress
+from freqsgd.training.search_state import TuneProgress
 
 __all__ = ["Watcher", "console"]
 

@@ -86,6 +86,6 @@ def tune(
             listener=watcher.tuning,
         )
     if not results["runs"]:
-        raise DataError("every trial diverged")
+        raise DataError("every trial of every optimizer diverged: try more --trials")
     print_results(results)
     print(f"\nreport: {write_all(results, out)}")

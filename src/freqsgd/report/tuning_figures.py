@@ -111,7 +111,7 @@ def line(
         "x": [x for x, _ in points],
         "y": [y for _, y in points],
         "line": {"color": style.light, "dash": style.dash, "width": 2, "shape": shape},
-        "marker": {"color": style.light, "symbol": style.marker, "opacity": 1},
+        "marker": marker(style, opacity=1),
         "hovertemplate": hover,
     }
 
@@ -126,8 +126,18 @@ def cloud(study: Study, style: Style, best: float) -> dict[str, Any]:
         "meta": {"run": study.place},
         "x": [trial.lr / best for trial in tried if trial.lr is not None],
         "y": [trial.value for trial in tried],
-        "marker": {"color": style.light, "symbol": style.marker, "size": 5, "opacity": FAINT},
+        "marker": {**marker(style, opacity=FAINT), "size": 5},
         "hoverinfo": "skip",
+    }
+
+
+def marker(style: Style, opacity: float) -> dict[str, Any]:
+    """A marker without a rim."""
+    return {
+        "color": style.light,
+        "symbol": style.marker,
+        "opacity": opacity,
+        "line": {"width": 0},
     }
 
 

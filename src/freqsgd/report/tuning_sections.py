@@ -133,8 +133,8 @@ def rates_table(studies: list[Study]) -> str:
             rows.append([study.name, None, None, None, None])
         else:
             ends = [f"{found.low:.3g}", f"{found.high:.3g}"]
-            rows.append([study.name, score(found.best), *ends, factor_words(found)])
-    head = ["Optimizer", "Best validation AUC", "Good from", "Good to", "Factor"]
+            rows.append([study.name, factor_words(found), *ends, score(found.best)])
+    head = ["Optimizer", "Factor", "Good from", "Good to", "Best validation AUC"]
     words = (
         f"Good is a rate between the best and the first on each side that is over {CLOSE} worse."
     )

@@ -141,7 +141,9 @@ class Storage:
             raise self._unusable(getattr(cause, "orig", cause)) from error
 
     def _unusable(self, why: object) -> DataError:
-        return DataError(f"cannot use {self.path}: {why}; start again with another --out")
+        return DataError(
+            f"cannot use {self.path}: {why}; mend that, or start again with another --out"
+        )
 
 
 def _open(path: Path) -> Any:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import asdict, replace
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 import torch
@@ -21,36 +19,12 @@ from freqsgd.training.pruning import hopeless
 from freqsgd.training.rules import OPTIMIZERS, Rule
 from freqsgd.training.search_space import Point, Range, apply, default, search_space
 from freqsgd.training.search_space import describe as describe_space
+from freqsgd.training.search_state import SWEEP, SearchState, TuneProgress
 from freqsgd.training.settings import Settings
 from freqsgd.training.trial_storage import TRIALS, Storage, need_optuna
 from freqsgd.training.trials import COMPLETE, DIVERGED, PRUNED, Outcome, propose
 
-__all__ = ["TuneProgress", "check_request", "tune"]
-
-SWEEP = tuple(2.0**k for k in range(-4, 5))  # times the best learning rate
-
-
-@dataclass(frozen=True)
-class TuneProgress:
-    """Where a search is.
-
-    Args:
-        optimizer: that is at work
-        job: what it does, in words
-        outcome: of the job; None while it runs
-        best: validation AUC of the optimizer's trials so far
-        done, total: jobs of the whole search; the current one counts in part
-        seconds_left: of training, as far as can be told
-    """
-
-    optimizer: str
-    job: str
-    outcome: Outcome | None
-    best: float | None
-    done: float
-    total: int
-    seconds_left: float | None
-
+__all__ = ["check_request", "tune"]
 
 Listener = Callable[[TuneProgress], None]
 
@@ -75,7 +49,7 @@ def tune(
     Args:
         data: samples and their splits
         optimizers: their names
-        settings: what they share; what is searched is left as it is
+        settings: what they share; ``init_scale`` and ``lr_decay`` are searched, so not looked at
         out: a folder for trials, models and results
         trials: of each optimizer
         seeds: how many times the best settings are trained: with the seed, the seed + 1, ...
@@ -83,7 +57,8 @@ def tune(
         resume: go on with the trials in ``out``, to the same result
         listener: called some times a second, and after each job
     """
-    names, settings = list(optimizers), settings or Settings()
+    names = list(optimizers)
+    settings = replace(settings or Settings(), init_scale=1.0, lr_decay="constant")
     check_request(names, settings, trials, seeds)
     make_folder(out)
     if (out / RESULTS).exists() and not (out / TRIALS).exists():
@@ -141,14 +116,13 @@ class _Search:
         resume: bool,
         listener: Listener,
     ) -> None:
-        self.data, self.settings, self.out, self.listener = data, settings, out, listener
-        self.trials, self.seeds, self.threads = trials, seeds, threads
+        self.data, self.settings, self.out = data, settings, out
+        self.threads, self.listener = threads, listener
         self.spaces = {name: search_space(name, settings) for name in names}
         self.storage = Storage(out / TRIALS, names, self._about(), resume=resume)
-        self.history = {n: self.storage.trials(n, space) for n, space in self.spaces.items()}
-        self.sweeps: dict[str, list[Outcome]] = {name: [] for name in names}
-        self.runs: list[dict[str, Any]] = []
-        if (most := max(map(len, self.history.values()))) > trials:
+        done = {name: self.storage.trials(name, space) for name, space in self.spaces.items()}
+        self.state = SearchState(trials, seeds, done)
+        if (most := max(map(len, done.values()))) > trials:
             raise DataError(f"{out} holds {most} trials an optimizer: ask for as many or more")
 
     def _about(self) -> dict[str, Any]:
@@ -172,32 +146,33 @@ class _Search:
 
     def go(self) -> dict[str, Any]:
         """Do all that is left; write and return the results."""
-        for number in range(self.trials):  # in turns, so that time left can be told soon
-            for name, trials in self.history.items():
+        state = self.state
+        for number in range(state.planned):  # in turns, so that the time left is soon known
+            for name, trials in state.trials.items():
                 if len(trials) == number:
                     self._trial(name)
-        for name in self.history:
-            if (best := self._best(name)) is not None:
+        for name in state.trials:
+            if (best := state.best(name)) is not None:
                 self._sweep(name, best)
                 self._train_best(name, best)
         results = describe(self.data, self.settings, self.threads)
-        results["runs"] = self.runs
+        results["runs"] = state.runs
         results["tuning"] = {
-            "trials": self.trials,
+            "trials": state.planned,
             "space": self._space(),
-            "studies": [self._study(name) for name in self.history],
+            "studies": [state.study(name) for name in state.trials],
         }
         write_results(results, self.out / RESULTS)
         return results
 
     def _trial(self, name: str) -> None:
-        trials, space = self.history[name], self.spaces[name]
+        trials, space = self.state.trials[name], self.spaces[name]
         if trials:
             point = propose(trials, space, self.settings.seed, name)
         else:
             rule = Rule(name, space["lr"].low)  # whose rate is not looked at
             point = default(space, find_lr(self.data, rule, self.settings, threads=self.threads))
-        job = f"trial {len(trials) + 1} of {self.trials}"
+        job = f"trial {len(trials) + 1} of {self.state.planned}"
         outcome = self._try(name, point, job, [o.curve for o in trials if o.state == COMPLETE])
         self.storage.add(name, outcome, space, len(trials))
         trials.append(outcome)
@@ -205,11 +180,11 @@ class _Search:
 
     def _sweep(self, name: str, number: int) -> None:
         """Vary the learning rate of the best trial, which itself need not be repeated."""
-        best = self.history[name][number]
+        best = self.state.trials[name][number]
         rates = [best.lr * factor for factor in SWEEP]
         space = {"lr": Range(rates[0], rates[-1])}
         study = f"{name}: learning rates around trial {number}"
-        done = self.sweeps[name] = self.storage.trials(study, space)
+        done = self.state.sweeps[name] = self.storage.trials(study, space)
         for lr in [rate for rate in rates if rate != best.lr][len(done) :]:
             job = f"learning rate {lr:.3g}"
             outcome = replace(self._try(name, {**best.point, "lr": lr}, job), point={"lr": lr})
@@ -219,10 +194,13 @@ class _Search:
 
     def _train_best(self, name: str, number: int) -> None:
         """Train with the settings of the best trial, once per seed, and keep the models."""
-        rule, settings = apply(self.history[name][number].point, name, self.settings)
-        for seed in range(settings.seed, settings.seed + self.seeds):
+        rule, settings = apply(self.state.trials[name][number].point, name, self.settings)
+        for seed in range(settings.seed, settings.seed + self.state.seeds):
             job = f"best settings, seed {seed}"
-            tell = partial(self._tell, name, job)
+
+            def watch(progress: Progress, record: dict[str, Any], job: str = job) -> None:
+                self._tell(name, job, part=_part(progress, record))
+
             _, record = fit(
                 self.data,
                 rule,
@@ -230,10 +208,10 @@ class _Search:
                 threads=self.threads,
                 folder=self.out / MODELS / f"{name}-trial-{number}-seed-{seed}",
                 resume=True,
-                listener=tell,
+                listener=watch,
             )
-            self.runs.append(record)
-            tell()
+            self.state.runs.append(record)
+            self._tell(name, job)
 
     def _try(
         self, name: str, point: Point, job: str, others: list[list[float]] | None = None
@@ -243,7 +221,7 @@ class _Search:
         curve: list[float] = []
 
         def watch(progress: Progress, record: dict[str, Any]) -> None:
-            self._tell(name, job, progress, record)
+            self._tell(name, job, part=_part(progress, record))
             if len(record["epochs"]) == len(curve):
                 return
             curve.append(max(epoch["val_auc"] for epoch in record["epochs"]))
@@ -259,78 +237,11 @@ class _Search:
             state = PRUNED
         return Outcome(point, state, curve, time.perf_counter() - start)
 
-    # ---- what came of them -----------------------------------------------------------------------
-
-    def _best(self, name: str) -> int | None:
-        """The number of the best trial that came to its end."""
-        trials = self.history[name]
-        ended = [number for number, outcome in enumerate(trials) if outcome.state == COMPLETE]
-        return max(ended, key=lambda number: trials[number].curve[-1], default=None)
-
-    def _study(self, name: str) -> dict[str, Any]:
-        """An optimizer's search, for ``results.json``."""
-        trials, number = self.history[name], self._best(name)
-        study: dict[str, Any] = {
-            "optimizer": name,
-            "trials": [_listed(number, outcome) for number, outcome in enumerate(trials)],
-            "best": None,
-            "lr_sweep": [],
-        }
-        if number is not None:
-            study["best"] = _listed(number, trials[number])
-            swept = sorted([trials[number], *self.sweeps[name]], key=lambda o: o.lr)
-            study["lr_sweep"] = [{"lr": o.lr, "val_auc": o.value} for o in swept]
-        return study
-
-    def _tell(
-        self,
-        name: str,
-        job: str,
-        progress: Progress | None = None,
-        record: dict[str, Any] | None = None,
-        outcome: Outcome | None = None,
-    ) -> None:
-        """Tell the listener where the search is."""
-        best = self._best(name)
-        part = 0.0
-        if progress is not None and record is not None and record["stopped"] is None:
-            epochs = progress.epoch + progress.step / progress.steps
-            part = epochs / record["epochs_planned"]
-        done = len(self.runs)
-        done += sum(map(len, self.history.values())) + sum(map(len, self.sweeps.values()))
-        self.listener(
-            TuneProgress(
-                name,
-                job,
-                outcome,
-                best=None if best is None else self.history[name][best].value,
-                done=done + part,
-                total=len(self.history) * (self.trials + len(SWEEP) - 1 + self.seeds),
-                seconds_left=self._seconds_left(),
-            )
-        )
-
-    def _seconds_left(self) -> float | None:
-        """Jobs that are left, each as long as an optimizer's took so far."""
-        seconds = 0.0
-        for name, trials in self.history.items():
-            if not trials:
-                return None
-            whole = [o.seconds for o in trials if o.state == COMPLETE] or [0.0]
-            swept, trained = len(self.sweeps[name]), [run["optimizer"] for run in self.runs]
-            runs = len(SWEEP) - 1 - swept + self.seeds - trained.count(name)
-            seconds += (self.trials - len(trials)) * mean(o.seconds for o in trials)
-            seconds += runs * mean(whole)
-        return seconds
+    def _tell(self, name: str, job: str, **more: Any) -> None:
+        self.listener(self.state.progress(name, job, **more))
 
 
-def _listed(number: int, outcome: Outcome) -> dict[str, Any]:
-    """A trial, for ``results.json``."""
-    return {
-        "number": number,
-        "value": outcome.value,
-        "state": outcome.state,
-        "epochs": len(outcome.curve),
-        "seconds": outcome.seconds,
-        "params": outcome.point,
-    }
+def _part(progress: Progress, record: dict[str, Any]) -> float:
+    """How much of a run is done, if it lasts as long as it may."""
+    epochs = progress.epoch + progress.step / progress.steps
+    return 0.0 if record["stopped"] else epochs / record["epochs_planned"]
