@@ -168,7 +168,7 @@ def test_a_column_stays_what_it_was():
     with pytest.raises(DataError, match="column 'a' must hold single values"):
         encode_frame(of_single, read_frame(lists, ["a"]))
     missing = read_frame(pl.DataFrame({"a": [None, None]}), ["a"])
-    assert encode_frame(of_lists, missing).tolist() == [[0], [0]]
+    assert encode_frame(of_lists, missing).tolist() == [[0, -1], [0, -1]]
 
 
 def test_numbers_that_are_none_are_refused_with_their_row():

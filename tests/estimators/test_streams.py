@@ -196,5 +196,8 @@ def test_streams_refuse_what_they_cannot_learn_from():
         estimator.partial_fit(X, y, classes=[1, 2])
     with pytest.raises(ValueError, match="expecting 2 features"):
         estimator.partial_fit(X[:, :1], y)
+    words = FMClassifier(DIM, lr=1.0).partial_fit(pl.DataFrame({"words": [["a"], ["b"]]}), [0, 1])
+    with pytest.raises(DataError, match="column 'words' has a list of 300 tokens"):
+        words.partial_fit(pl.DataFrame({"words": [["a"] * 300, ["b"]]}), [0, 1])
     with pytest.raises(DataError, match=r"not a finite number.*smaller lr"):
         FMClassifier(DIM, lr=1e30, batch_size=5).partial_fit(X, y)

@@ -16,7 +16,14 @@ from freqsgd.data.encoder import Encoder
 from freqsgd.data.token_table import TokenTable
 from freqsgd.data.vocabulary import Vocabulary, to_ids
 
-__all__ = ["code_frame", "empty_encoder", "encode_frame", "frame_columns", "new_encoder"]
+__all__ = [
+    "bag_width",
+    "code_frame",
+    "empty_encoder",
+    "encode_frame",
+    "frame_columns",
+    "new_encoder",
+]
 
 _WIDEST_BAG = 256
 _BINS = 64
@@ -68,6 +75,17 @@ def code_frame(
     return codes
 
 
+def bag_width(values: pl.Series) -> int:
+    """The columns that the lists of a field take."""
+    longest = int(values.list.len().fill_null(1).to_numpy().max(initial=1))
+    if longest > _WIDEST_BAG:
+        raise DataError(
+            f"column {values.name!r} has a list of {longest:,} tokens; at most {_WIDEST_BAG} are "
+            "possible, so keep the ones that matter"
+        )
+    return max(longest, 2)  # one column would be a single value, which is never absent
+
+
 def _check_kind(values: pl.Series, column: Column) -> None:
     name, has_lists = column.name, isinstance(values.dtype, pl.List)
     if has_lists and column.kind != "bag":
@@ -84,14 +102,7 @@ def _check_kind(values: pl.Series, column: Column) -> None:
 def _field(values: pl.Series, is_number: bool, numeric_rule: str) -> Column:
     name = values.name
     if isinstance(values.dtype, pl.List):
-        width = int(values.list.len().max() or 1)  # type: ignore[arg-type]
-        if width > _WIDEST_BAG:
-            raise DataError(
-                f"column {name!r} has a list of {width:,} tokens; at most {_WIDEST_BAG} are "
-                "possible, so keep the ones that matter"
-            )
-        # one column would be a single value, which is never absent
-        return Column(name, "bag", width=max(width, 2))
+        return Column(name, "bag", width=bag_width(values))
     if not is_number:
         return Column(name)
     if numeric_rule == "log":

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from freqsgd.data.columns import Column
 from freqsgd.data.dataset import ABSENT, RARE
 from freqsgd.data.encoder import Encoder
-from freqsgd.data.frames import code_frame
+from freqsgd.data.frames import bag_width, code_frame
 from freqsgd.data.hashing import count_codes
 from freqsgd.data.vocabulary import known_table, to_ids
 
@@ -71,5 +71,4 @@ class GrowingEncoder:
 def _widened(column: Column, values: pl.Series) -> Column:
     if column.kind != "bag" or not isinstance(values.dtype, pl.List):
         return column
-    longest = int(values.list.len().max() or 1)  # type: ignore[arg-type]
-    return replace(column, width=max(column.width, longest))
+    return replace(column, width=max(column.width, bag_width(values)))

@@ -116,8 +116,8 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             rule = replace(rule, lr=self.lr_)
         else:
             columns = frame_columns(frame, self._numeric(), self.numeric_rule)
-            first = all_to_train(*new_encoder(frame, columns, 1), labels, weights)
             if rule.lr is None:
+                first = all_to_train(*new_encoder(frame, columns, 1), labels, weights)
                 rule = replace(rule, lr=find_lr(first, rule, settings, threads=self.threads))
             encoder = empty_encoder(columns)
             fitted = Fitted(build_model(no_samples(encoder), settings), encoder)
