@@ -270,7 +270,7 @@ tune(dataset(), OPTIMIZERS_TRIED, QUICK, out=Path(sys.argv[1]), trials=TRIALS, s
 def test_killed_again_and_again_it_ends_with_the_same_results(whole, tmp_path):
     command = [sys.executable, "-c", CHILD, str(tmp_path)]
     reached = []
-    for lines, delay in ((1, 0.0), (150, 0.001), (300, 0.003)):
+    for lines, delay in ((150, 0.001), (250, 0.003)):
         child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         for _ in range(lines):
             line = child.stdout.readline()

@@ -82,11 +82,13 @@ class Watcher:
         self._show(text, progress.done, progress.total, note, key="tuning")
         if outcome is not None:
             ended = {"complete": "", "pruned": ", stopped", "diverged": ", diverged"}[outcome.state]
-            value = "  -   " if outcome.value is None else f"{outcome.value:.4f}"
+            value, best = (
+                "-" if auc is None else f"{auc:.4f}" for auc in (outcome.value, progress.best)
+            )
             time_left = "" if left is None else f"  {_minutes(left)} left"
             console.print(
-                f"{name:>15} {progress.job:<22} val AUC {value}  {len(outcome.curve):2} epochs"
-                f"{ended:<10}  best {progress.best or 0:.4f}{time_left}",
+                f"{name:>15} {progress.job:<22} val AUC {value:<6}  {len(outcome.curve):2} epochs"
+                f"{ended:<10}  best {best:<6}{time_left}",
                 soft_wrap=True,
             )
 
