@@ -90,7 +90,7 @@ def _column(raw: pl.Series | list[Any], name: str, *, is_number: bool) -> pl.Ser
         raise DataError(f"column {name!r} holds text that is not Unicode: {error}") from None
 
 
-class _UnusableError(Exception):
+class _UnusableError(DataError):
     """What is wrong with a column, after its name."""
 
 

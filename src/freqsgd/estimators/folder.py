@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,6 @@ __all__ = ["Saved", "load", "save"]
 
 OPTIMIZER = "optimizer.safetensors"
 _CLASS_KINDS = "biufU"  # numbers and texts
-_DEEP = ("hidden", "dropout")
-_OF_COMMANDS = ("linear_lr_scale", "linear_decay_scale", "model", "seed", "checkpoint_steps")
 
 
 @dataclass
@@ -62,8 +61,8 @@ def save(folder: Path, fitted: Fitted, saved: Saved) -> None:
     save_model(folder, fitted.model, no_samples(fitted.encoder), description)
 
 
-def load(folder: Path, kind: str) -> tuple[Fitted, Saved]:
-    """Read a folder that :func:`save` or ``freqsgd train`` wrote."""
+def load(folder: Path, kind: str, names: Collection[str]) -> tuple[Fitted, Saved]:
+    """Read a folder that :func:`save` or ``freqsgd train`` wrote; ``names`` of the parameters."""
     model, description = load_model(folder)
     if description["model"] != kind:
         found = {"fm": "FMClassifier", "deepfm": "DeepFMClassifier"}[description["model"]]
@@ -71,16 +70,12 @@ def load(folder: Path, kind: str) -> tuple[Fitted, Saved]:
     fitted = Fitted(model, load_encoder(folder, model))
     if "estimator" not in description:
         _count_from_dictionary(fitted, description)
-        return fitted, _of_command(fitted, description["record"])
+        return fitted, _of_command(fitted, description["record"], names)
     fitted.state, steps = checkpoint.load(folder / OPTIMIZER)
     fitted.samples, fitted.steps = steps["samples"], steps["steps"]
     about = description["estimator"]
     classes = np.array(about["classes"]["values"], about["classes"]["dtype"])
-    params = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in about["params"].items()
-    }
-    lr, seed = about["lr"], about["seed"]
+    params, lr, seed = _with_tuples(about["params"]), about["lr"], about["seed"]
     return fitted, Saved(params, classes, lr, seed, about["has_names"], description["record"])
 
 
@@ -91,17 +86,20 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _of_command(fitted: Fitted, record: dict[str, Any]) -> Saved:
+def _with_tuples(params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters as they were before JSON made lists of tuples."""
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in params.items()}
+
+
+def _of_command(fitted: Fitted, record: dict[str, Any], names: Collection[str]) -> Saved:
     """What an estimator would have kept, from the record of ``freqsgd train``."""
     rule, settings = record["options"]["rule"], record["options"]["settings"]
     seed, columns = settings["seed"], fitted.encoder.columns
     params = {**rule, **settings, "random_state": seed, "dim": fitted.model.dim}
     params["lr"] = "auto" if rule["lr"] is None else rule["lr"]
     params["numeric"] = tuple(column.name for column in columns if column.is_number)
-    if settings["model"] == "fm":
-        params = {key: value for key, value in params.items() if key not in _DEEP}
-    params = {key: value for key, value in params.items() if key not in _OF_COMMANDS}
-    return Saved(params, np.array([0, 1]), record["lr"], seed, True, record)
+    params = {name: value for name, value in params.items() if name in names}
+    return Saved(_with_tuples(params), np.array([0, 1]), record["lr"], seed, True, record)
 
 
 def _count_from_dictionary(fitted: Fitted, description: dict[str, Any]) -> None:
