@@ -25,6 +25,7 @@ bench: .venv/.bench
 	$(BIN)/python -m benchmarks.state_memory
 	$(BIN)/python -m benchmarks.table_size
 	$(BIN)/python -m benchmarks.fm
+	$(BIN)/python -m benchmarks.predict
 	$(BIN)/python -m benchmarks.preprocess
 
 .venv/bin/python:
