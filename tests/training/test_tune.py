@@ -12,6 +12,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -20,10 +21,18 @@ pytest.importorskip("optuna", reason="needs optuna: pip install 'freqsgd[tune]'"
 import optuna
 
 from freqsgd.data.dataset import DataError
-from freqsgd.training import OPTIMIZERS, Rule, Settings, fit, search_space
+from freqsgd.training import OPTIMIZERS, Rule, Settings, fit
 from freqsgd.training.find_lr import find_lr
 from freqsgd.training.pruning import FIRST, hopeless
-from freqsgd.training.search_space import apply, default, parameters, point_of, suggest
+from freqsgd.training.search_space import (
+    apply,
+    default,
+    parameters,
+    point_of,
+    search_space,
+    suggest,
+    typical_frequency,
+)
 from freqsgd.training.trials import Outcome, freeze, propose, thaw
 from freqsgd.training.tune import tune
 from tests.training.made_up import dataset
@@ -31,6 +40,7 @@ from tests.training.made_up import dataset
 QUICK = Settings(dim=4, batch_size=100, epochs=8, patience=2)
 OPTIMIZERS_TRIED = ("cfsgd", "adam")
 TRIALS = 12
+FREQUENCY = typical_frequency(dataset())
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +67,7 @@ def timeless(results):
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_points_lie_in_their_ranges_and_come_back_from_optuna(optimizer):
-    space = search_space.search_space(optimizer, Settings())
+    space = search_space(optimizer, Settings(), 0.2)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     left_out = set()
     for _ in range(100):
@@ -70,9 +80,7 @@ def test_points_lie_in_their_ranges_and_come_back_from_optuna(optimizer):
                 left_out.add(name)
             else:
                 assert space[name].low <= value <= space[name].high
-        decay = [name for name in space if space[name].only_with == "weight_decay"]
-        assert all((name in point) == (point["weight_decay"] is not None) for name in decay)
-        apply(point, optimizer, Settings())
+        apply(point, optimizer, Settings(), 0.01)
     assert left_out == {name for name in space if space[name].optional}
 
 
@@ -82,23 +90,37 @@ def test_a_point_becomes_a_rule_and_settings():
         "init_scale": 0.5,
         "linear_lr_scale": 0.3,
         "decay_epochs": 12,
-        "weight_decay": 1e-3,
+        "typical_decay": 0.02,
         "linear_decay_scale": 3.0,
         "weight_decay_power": 0.5,
         "max_lr_ratio": 60.0,
     }
-    rule, settings = apply(point, "cfsgd", Settings(dim=8))
-    assert rule == Rule("cfsgd", 2.0, 1e-3, 0.5, 120.0, 0.3, 3.0)
+    rule, settings = apply(point, "cfsgd", Settings(dim=8), 0.0025)
+    assert rule == Rule("cfsgd", 2.0, 0.02 * 0.05, 0.5, 120.0, 0.3, 3.0)
     assert settings == Settings(dim=8, init_scale=0.5, epochs=12, lr_decay="linear")
-    plain = {**point, "decay_epochs": None, "weight_decay": None, "max_lr_ratio": None}
-    del plain["linear_decay_scale"], plain["weight_decay_power"]
-    rule, settings = apply(plain, "cfsgd", Settings(dim=8))
-    assert rule == Rule("cfsgd", 2.0, linear_lr_scale=0.3)
+    for name in ("typical_decay", "weight_decay_power", "max_lr_ratio"):
+        del point[name]
+    dense = {**point, "decay_epochs": None, "weight_decay": 1e-5}
+    rule, settings = apply(dense, "adam", Settings(dim=8), 0.0025)
+    assert rule == Rule("adam", 2.0, 1e-5, linear_lr_scale=0.3, linear_decay_scale=3.0)
     assert settings == Settings(dim=8, init_scale=0.5)
 
 
+def test_the_decay_of_a_typical_token_does_not_depend_on_the_power():
+    data = dataset()
+    train = data.ids[data.splits.train]
+    logs = [np.log(np.mean(train[:, f] == token)) for row in train for f, token in enumerate(row)]
+    frequency = typical_frequency(data)
+    assert frequency == pytest.approx(np.exp(np.mean(logs)))
+    for power in (0.5, 0.7, 1.0):
+        space = search_space("cfsgd", QUICK, 1.0)
+        point = {**default(space), "typical_decay": 0.02, "weight_decay_power": power}
+        rule, _ = apply(point, "cfsgd", QUICK, frequency)
+        assert rule.weight_decay * frequency**-power == pytest.approx(0.02)
+
+
 def test_a_falling_rate_ends_with_the_epochs_that_were_asked_for():
-    space = search_space.search_space("adam", Settings(epochs=3))
+    space = search_space("adam", Settings(epochs=3), 0.001)
     assert (space["decay_epochs"].low, space["decay_epochs"].high) == (3, 3)
 
 
@@ -106,19 +128,21 @@ def test_a_falling_rate_ends_with_the_epochs_that_were_asked_for():
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_the_first_point_is_plain_and_within_the_ranges(optimizer, model):
     settings = Settings(model=model)
-    space = search_space.search_space(optimizer, settings)
-    for lr, within in ((0.5, space["lr"].high if optimizer == "adam" else 0.5), (1e-9, None)):
-        first = default(space, lr)
-        rule, same = apply(first, optimizer, settings)
-        assert same == settings
-        assert rule == Rule(optimizer, within or space["lr"].low)
-        outcome = Outcome(first, "complete", [0.7], 1.0)
-        assert thaw(freeze(outcome, space), space) == outcome
+    space = search_space(optimizer, settings, 0.2)
+    first = default(space)
+    rule, same = apply(first, optimizer, settings, 0.01)
+    assert same == settings
+    assert (rule.lr, rule.linear_lr_scale, rule.linear_decay_scale) == (0.2, 1, 1)
+    assert rule.weight_decay < 1e-5
+    for name, value in first.items():
+        assert value is None or space[name].low <= value <= space[name].high
+    outcome = Outcome(first, "complete", [0.7], 1.0)
+    assert thaw(freeze(outcome, space), space) == outcome
 
 
 def outcomes(optimizer, count):
     """A history that no training made."""
-    space = search_space.search_space(optimizer, QUICK)
+    space = search_space(optimizer, QUICK, 0.2)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
     for number in range(count):
         point = suggest(study.ask(), space)
@@ -127,13 +151,13 @@ def outcomes(optimizer, count):
 
 
 def test_optuna_keeps_all_there_is_to_know_of_a_trial():
-    space = search_space.search_space("cfsgd", QUICK)
+    space = search_space("cfsgd", QUICK, 0.2)
     for outcome in outcomes("cfsgd", 8):
         assert thaw(freeze(outcome, space), space) == outcome
 
 
 def test_what_is_tried_next_depends_on_history_seed_and_name_alone():
-    space = search_space.search_space("cfsgd", QUICK)
+    space = search_space("cfsgd", QUICK, 0.2)
     history = list(outcomes("cfsgd", 16))
     point = propose(history, space, 3, "cfsgd")
     assert propose(history, space, 3, "cfsgd") == point
@@ -179,7 +203,7 @@ def test_a_stopped_trial_is_the_start_of_the_run_it_would_have_been(whole):
     ]
     assert stopped
     for optimizer, trial in stopped:
-        rule, settings = apply(trial["params"], optimizer, QUICK)
+        rule, settings = apply(trial["params"], optimizer, QUICK, FREQUENCY)
         _, record = fit(dataset(), rule, settings, threads=1)
         assert trial["epochs"] < len(record["epochs"])
         reached = [epoch["val_auc"] for epoch in record["epochs"][: trial["epochs"]]]
@@ -205,7 +229,7 @@ def test_runs_are_the_best_settings_with_each_seed(whole):
     told = [(run["optimizer"], run["seed"]) for run in whole["runs"]]
     assert told == [("cfsgd", 0), ("cfsgd", 1), ("adam", 0), ("adam", 1)]
     for run, best in zip(whole["runs"], bests, strict=True):
-        rule, settings = apply(best["params"], run["optimizer"], QUICK)
+        rule, settings = apply(best["params"], run["optimizer"], QUICK, FREQUENCY)
         _, record = fit(dataset(), rule, replace(settings, seed=run["seed"]), threads=1)
         assert timeless(run) == timeless(record)
         assert run["seed"] or run["best_val_auc"] == best["value"]
@@ -217,14 +241,15 @@ def test_the_sweep_varies_the_learning_rate_alone(whole):
         assert [entry["lr"] / best["lr"] for entry in sweep] == [2.0**k for k in range(-4, 5)]
         assert sweep[4]["val_auc"] == study["best"]["value"]
         for entry in (sweep[1], sweep[8]):
-            rule, settings = apply({**best, "lr": entry["lr"]}, study["optimizer"], QUICK)
+            point = {**best, "lr": entry["lr"]}
+            rule, settings = apply(point, study["optimizer"], QUICK, FREQUENCY)
             _, record = fit(dataset(), rule, settings, threads=1)
             diverged = record["stopped"] == "diverged"
             assert entry["val_auc"] == (None if diverged else record["best_val_auc"])
 
 
 def test_diverged_trials_are_no_crash(tmp_path, monkeypatch):
-    monkeypatch.setitem(search_space._LR, "sgd", (1e9, 1e12))
+    monkeypatch.setattr("freqsgd.training.tune.find_lr", lambda *_, **__: 1e11)
     results = tune(dataset(), ["sgd"], QUICK, out=tmp_path, trials=3, threads=1)
     (study,) = results["tuning"]["studies"]
     assert [trial["state"] for trial in study["trials"]] == ["diverged"] * 3
@@ -319,7 +344,7 @@ def test_a_folder_in_use_is_refused(small, tmp_path):
         ({"settings": replace(QUICK, dim=8)}, "settings dim 4, now settings dim is 8"),
         ({"settings": replace(QUICK, seed=8)}, "settings seed 0, now settings seed is 8"),
         ({"optimizers": ["cfsgd", "sgd"]}, r"optimizers \['cfsgd'\], now .* \['cfsgd', 'sgd'\]"),
-        ({"space": (0.1, 30)}, "space cfsgd lr low 0.03, now space cfsgd lr low is 0.1"),
+        ({"space": 8.0}, "space cfsgd lr low 0..*, now space cfsgd lr low is 1.0"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
 )
@@ -327,7 +352,8 @@ def test_trials_of_something_else_are_refused(change, words, small, monkeypatch)
     before = (small / "trials.sqlite").read_bytes()
     asked = {"data": dataset(), "optimizers": ["cfsgd"], "settings": QUICK, **change}
     if "space" in asked:
-        monkeypatch.setitem(search_space._LR, "cfsgd", asked.pop("space"))
+        lr = asked.pop("space")
+        monkeypatch.setattr("freqsgd.training.tune.find_lr", lambda *_, **__: lr)
     with pytest.raises(DataError, match=words):
         tune(**asked, out=small, trials=1, resume=True)
     assert (small / "trials.sqlite").read_bytes() == before

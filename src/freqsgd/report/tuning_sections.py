@@ -24,11 +24,12 @@ SETTING_NAMES = {
     "max_lr_ratio": "Cap for rare tokens, times it",
     "linear_lr_scale": "For linear weights, times it",
     "weight_decay": "Weight decay",
+    "typical_decay": "Weight decay of a typical token",
     "weight_decay_power": "Its power of frequency",
     "linear_decay_scale": "For linear weights, times it",
     "init_scale": "Scale of the start",
 }
-LEFT_OUT = {"decay_epochs": "constant", "max_lr_ratio": "none", "weight_decay": "none"}
+LEFT_OUT = {"decay_epochs": "constant"}
 
 
 def tuning_sections(results: Results) -> list[Section]:

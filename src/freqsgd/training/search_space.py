@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from freqsgd.data.dataset import Dataset
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
 
@@ -20,6 +23,7 @@ __all__ = [
     "point_of",
     "search_space",
     "suggest",
+    "typical_frequency",
 ]
 
 SEARCHED = (  # options of compare and train that tune has no use for
@@ -32,14 +36,6 @@ SEARCHED = (  # options of compare and train that tune has no use for
     "linear_lr_scale",
     "linear_decay_scale",
 )
-_LR = {
-    "sgd": (0.1, 300),
-    "fasgd": (0.03, 30),
-    "cfsgd": (0.03, 30),
-    "adagrad": (0.002, 2),
-    "rowwise-adagrad": (0.002, 2),
-    "adam": (1e-5, 0.1),
-}
 _DENSE_DECAY = ("adagrad", "adam")  # L2 of every row in every step: stronger for the same number
 _CAPPED = ("fasgd", "cfsgd")
 
@@ -52,40 +48,48 @@ class Range:
 
     Args:
         low, high: the ends
+        plain: its value in the first trial; None, of a range that is optional, to leave it out
         scale: "log", "linear", or "whole" for whole numbers
         optional: it may also be left out
-        only_with: it exists only where that other setting is not left out
     """
 
     low: float
     high: float
+    plain: float | None
     scale: str = "log"
     optional: bool = False
-    only_with: str | None = None
 
 
-def search_space(optimizer: str, settings: Settings) -> dict[str, Range]:
-    """The settings that are searched for an optimizer.
+def search_space(optimizer: str, settings: Settings, lr: float) -> dict[str, Range]:
+    """The settings that are searched for an optimizer, around a learning rate.
 
     ``decay_epochs`` are those over which the learning rate falls to 0, else it is constant;
-    ``max_lr_ratio`` is the cap on a row's rate over the learning rate.
+    ``max_lr_ratio`` is the cap on a row's rate over the learning rate; ``typical_decay`` is the
+    weight decay of an occurrence of a typical token, whatever the power: with ``weight_decay``
+    itself, the best value of one would depend very much on the other.
     """
-    dense = optimizer in _DENSE_DECAY
+    shortest, longest = min(4, settings.epochs), min(30, settings.epochs)
     space = {
-        "lr": Range(*_LR[optimizer]),
-        "init_scale": Range(0.1, 3),
-        "linear_lr_scale": Range(0.1, 1),
-        "decay_epochs": Range(
-            min(4, settings.epochs), min(30, settings.epochs), "whole", optional=True
-        ),
-        "weight_decay": Range(*((1e-7, 1e-3) if dense else (1e-6, 1e-2)), optional=True),
-        "linear_decay_scale": Range(0.5, 5, only_with="weight_decay"),
+        "lr": Range(lr / 8, lr * 16, lr),
+        "init_scale": Range(0.3, 2, 1),
+        "linear_lr_scale": Range(0.1, 1, 1),
+        "linear_decay_scale": Range(0.5, 5, 1),
+        "decay_epochs": Range(shortest, longest, None, "whole", optional=True),
     }
-    if not dense:
-        space["weight_decay_power"] = Range(0.5, 1, "linear", only_with="weight_decay")
+    if optimizer in _DENSE_DECAY:
+        space["weight_decay"] = Range(1e-7, 1e-3, 1e-7)
+    else:
+        space["typical_decay"] = Range(3e-4, 0.1, 3e-4)
+        space["weight_decay_power"] = Range(0.5, 1, 1, "linear")
     if optimizer in _CAPPED:
-        space["max_lr_ratio"] = Range(10, 300, optional=True)
+        space["max_lr_ratio"] = Range(10, 300, 300)
     return space
+
+
+def typical_frequency(data: Dataset) -> float:
+    """The geometric mean of the frequencies of the tokens that training meets."""
+    counts = data.token_counts[data.token_counts > 0]
+    return float(np.exp(np.average(np.log(counts / len(data.splits.train)), weights=counts)))
 
 
 def describe(space: Mapping[str, Range]) -> dict[str, Any]:
@@ -93,19 +97,15 @@ def describe(space: Mapping[str, Range]) -> dict[str, Any]:
     return {name: asdict(each) for name, each in space.items()}
 
 
-def default(space: Mapping[str, Range], lr: float) -> Point:
-    """A point that is worth trying first: a learning rate, and nothing else."""
-    point: Point = {name: None for name, each in space.items() if each.optional}
-    lr = min(max(lr, space["lr"].low), space["lr"].high)
-    return {**point, "lr": lr, "init_scale": 1.0, "linear_lr_scale": 1.0}
+def default(space: Mapping[str, Range]) -> Point:
+    """A point that is worth trying first: a learning rate, and next to nothing else."""
+    return {name: each.plain for name, each in space.items()}
 
 
 def suggest(trial: Any, space: Mapping[str, Range]) -> Point:
     """Let an Optuna trial choose a point."""
     point: Point = {}
     for name, each in space.items():
-        if each.only_with is not None and point[each.only_with] is None:
-            continue
         if each.optional and not trial.suggest_categorical(_switch(name), [False, True]):
             point[name] = None
         elif each.scale == "whole":
@@ -123,31 +123,25 @@ def parameters(point: Point, space: Mapping[str, Range]) -> dict[str, Any]:
 
 def point_of(parameters: Mapping[str, Any], space: Mapping[str, Range]) -> Point:
     """A point from what Optuna calls it."""
-    return {
-        name: parameters.get(name)
-        for name, each in space.items()
-        if each.optional or name in parameters
-    }
+    return {name: parameters.get(name) for name in space}
 
 
 def _switch(name: str) -> str:
     return f"with_{name}"
 
 
-def apply(point: Point, optimizer: str, settings: Settings) -> tuple[Rule, Settings]:
-    """The rule and the settings that a point stands for."""
-    values = dict(point)
+def apply(
+    point: Point, optimizer: str, settings: Settings, frequency: float
+) -> tuple[Rule, Settings]:
+    """The rule and the settings that a point stands for; ``frequency`` is a typical token's."""
+    values: dict[str, Any] = dict(point)
     decay_epochs, ratio = values.pop("decay_epochs"), values.pop("max_lr_ratio", None)
-    init_scale, lr = values.pop("init_scale"), values.pop("lr")
-    assert init_scale is not None
-    assert lr is not None
-    rule = Rule(
-        optimizer,
-        lr,
-        max_lr=None if ratio is None else ratio * lr,
-        **{name: value for name, value in values.items() if value is not None},
-    )
-    settings = replace(settings, init_scale=init_scale)
+    settings = replace(settings, init_scale=values.pop("init_scale"))
     if decay_epochs is not None:
         settings = replace(settings, lr_decay="linear", epochs=int(decay_epochs))
-    return rule, settings
+    if "typical_decay" in values:
+        spread = frequency ** values["weight_decay_power"]
+        values["weight_decay"] = values.pop("typical_decay") * spread
+    if ratio is not None:
+        values["max_lr"] = ratio * values["lr"]
+    return Rule(optimizer, **values), settings

@@ -17,7 +17,14 @@ from freqsgd.training.fit import InterruptedFitError, Progress, fit
 from freqsgd.training.model_folder import make_folder
 from freqsgd.training.pruning import hopeless
 from freqsgd.training.rules import OPTIMIZERS, Rule
-from freqsgd.training.search_space import Point, Range, apply, default, search_space
+from freqsgd.training.search_space import (
+    Point,
+    Range,
+    apply,
+    default,
+    search_space,
+    typical_frequency,
+)
 from freqsgd.training.search_space import describe as describe_space
 from freqsgd.training.search_state import SWEEP, SearchState, TuneProgress
 from freqsgd.training.settings import Settings
@@ -118,7 +125,11 @@ class _Search:
     ) -> None:
         self.data, self.settings, self.out = data, settings, out
         self.threads, self.listener = threads, listener
-        self.spaces = {name: search_space(name, settings) for name in names}
+        self.spaces = {
+            name: search_space(name, settings, find_lr(data, Rule(name), settings, threads=threads))
+            for name in names
+        }
+        self.frequency = typical_frequency(data)
         self.storage = Storage(out / TRIALS, names, self._about(), resume=resume)
         done = {name: self.storage.trials(name, space) for name, space in self.spaces.items()}
         self.state = SearchState(trials, seeds, done)
@@ -160,6 +171,7 @@ class _Search:
         results["tuning"] = {
             "trials": state.planned,
             "space": self._space(),
+            "typical_frequency": self.frequency,
             "studies": [state.study(name) for name in state.trials],
         }
         write_results(results, self.out / RESULTS)
@@ -167,11 +179,7 @@ class _Search:
 
     def _trial(self, name: str) -> None:
         trials, space = self.state.trials[name], self.spaces[name]
-        if trials:
-            point = propose(trials, space, self.settings.seed, name)
-        else:
-            rule = Rule(name, space["lr"].low)  # whose rate is not looked at
-            point = default(space, find_lr(self.data, rule, self.settings, threads=self.threads))
+        point = propose(trials, space, self.settings.seed, name) if trials else default(space)
         job = f"trial {len(trials) + 1} of {self.state.planned}"
         outcome = self._try(name, point, job, [o.curve for o in trials if o.state == COMPLETE])
         self.storage.add(name, outcome, space, len(trials))
@@ -182,7 +190,7 @@ class _Search:
         """Vary the learning rate of the best trial, which itself need not be repeated."""
         best = self.state.trials[name][number]
         rates = [best.lr * factor for factor in SWEEP]
-        space = {"lr": Range(rates[0], rates[-1])}
+        space = {"lr": Range(rates[0], rates[-1], best.lr)}
         study = f"{name}: learning rates around trial {number}"
         done = self.state.sweeps[name] = self.storage.trials(study, space)
         for lr in [rate for rate in rates if rate != best.lr][len(done) :]:
@@ -194,7 +202,8 @@ class _Search:
 
     def _train_best(self, name: str, number: int) -> None:
         """Train with the settings of the best trial, once per seed, and keep the models."""
-        rule, settings = apply(self.state.trials[name][number].point, name, self.settings)
+        point = self.state.trials[name][number].point
+        rule, settings = apply(point, name, self.settings, self.frequency)
         for seed in range(settings.seed, settings.seed + self.state.seeds):
             job = f"best settings, seed {seed}"
 
@@ -217,7 +226,7 @@ class _Search:
         self, name: str, point: Point, job: str, others: list[list[float]] | None = None
     ) -> Outcome:
         """Train with some settings; stop when trials that ended, if any are given, were better."""
-        rule, settings = apply(point, name, self.settings)
+        rule, settings = apply(point, name, self.settings, self.frequency)
         curve: list[float] = []
 
         def watch(progress: Progress, record: dict[str, Any]) -> None:
