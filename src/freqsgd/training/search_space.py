@@ -77,12 +77,12 @@ def search_space(optimizer: str, settings: Settings, lr: float) -> dict[str, Ran
         "decay_epochs": Range(shortest, longest, None, "whole", optional=True),
     }
     if optimizer in _DENSE_DECAY:
-        space["weight_decay"] = Range(1e-7, 1e-3, 1e-7)
+        space["weight_decay"] = Range(1e-7, 1e-3, None, optional=True)
     else:
-        space["typical_decay"] = Range(3e-4, 0.1, 3e-4)
+        space["typical_decay"] = Range(3e-4, 0.1, None, optional=True)
         space["weight_decay_power"] = Range(0.5, 1, 1, "linear")
     if optimizer in _CAPPED:
-        space["max_lr_ratio"] = Range(10, 300, 300)
+        space["max_lr_ratio"] = Range(10, 300, None, optional=True)
     return space
 
 
@@ -98,7 +98,7 @@ def describe(space: Mapping[str, Range]) -> dict[str, Any]:
 
 
 def default(space: Mapping[str, Range]) -> Point:
-    """A point that is worth trying first: a learning rate, and next to nothing else."""
+    """A point that is worth trying first: a learning rate, and nothing else."""
     return {name: each.plain for name, each in space.items()}
 
 
@@ -139,9 +139,9 @@ def apply(
     settings = replace(settings, init_scale=values.pop("init_scale"))
     if decay_epochs is not None:
         settings = replace(settings, lr_decay="linear", epochs=int(decay_epochs))
-    if "typical_decay" in values:
-        spread = frequency ** values["weight_decay_power"]
-        values["weight_decay"] = values.pop("typical_decay") * spread
+    if (decay := values.pop("typical_decay", None)) is not None:
+        values["weight_decay"] = decay * frequency ** values["weight_decay_power"]
     if ratio is not None:
         values["max_lr"] = ratio * values["lr"]
+    values = {name: value for name, value in values.items() if value is not None}
     return Rule(optimizer, **values), settings
