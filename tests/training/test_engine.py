@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -194,6 +196,15 @@ def test_predictions_equal_the_modules(kind, widths, monkeypatch):
     np.testing.assert_allclose(predictor.predict(ids), expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(predictor.predict(ids, rows), expected[rows], rtol=1e-4, atol=1e-5)
     assert len(predictor.predict(ids[:0])) == 0
+
+
+def test_several_threads_may_predict_at_once():
+    ids, _ = samples([300, 200], 20_000)
+    predictor = predictor_for(FM([300, 200], 16), threads=1)
+    expected = predictor.predict(ids)
+    with ThreadPoolExecutor(4) as pool:
+        for logits in pool.map(lambda _: predictor.predict(ids), range(40)):
+            np.testing.assert_array_equal(logits, expected)
 
 
 def test_the_loss_is_exact_for_large_log_odds():

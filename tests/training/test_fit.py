@@ -239,6 +239,11 @@ def test_a_comparison_starts_all_optimizers_alike_and_writes_after_each(tmp_path
         compare(dataset(), [Rule("sgd", 1.0)], SMALL, out=tmp_path / "out")
 
 
+def test_comparing_nothing_is_refused():
+    with pytest.raises(DataError, match="no optimizer"):
+        compare(dataset(), [])
+
+
 def test_an_optimizer_named_twice_is_refused():
     with pytest.raises(DataError, match="named once"):
         compare(dataset(), [Rule("sgd", 1.0), Rule("sgd", 2.0)], SMALL)
@@ -283,6 +288,15 @@ def test_without_patience_all_epochs_are_taken_and_the_last_is_kept():
     assert losses == sorted(losses, reverse=True)
     logits = model(torch.from_numpy(data.ids[data.splits.train])).detach().numpy()
     assert cross_entropy(logits, data.labels[data.splits.train]) < losses[-1]
+
+
+@pytest.mark.parametrize("model", ["fm", "deepfm"])
+def test_without_validation_rows_a_divergence_in_the_last_step_is_noticed(model):
+    data = dataset(rows=100)
+    splits = Splits(np.arange(100), np.arange(0), np.arange(0))
+    settings = Settings(model=model, dim=4, epochs=1, patience=None)  # of one step
+    _, record = fit(dataclasses.replace(data, splits=splits), Rule("sgd", 1e38), settings)
+    assert record["stopped"] == "diverged"
 
 
 def test_a_weight_counts_as_much_as_it_says():

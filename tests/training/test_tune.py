@@ -23,6 +23,7 @@ import optuna
 from freqsgd.data.dataset import DataError
 from freqsgd.training import OPTIMIZERS, Rule, Settings, fit
 from freqsgd.training.find_lr import find_lr
+from freqsgd.training.fit import InterruptedFitError
 from freqsgd.training.pruning import FIRST, hopeless
 from freqsgd.training.search_space import (
     apply,
@@ -329,12 +330,40 @@ def small(tmp_path_factory):
     return out
 
 
-def test_a_folder_in_use_is_refused(small, tmp_path):
+def test_a_folder_in_use_is_refused_before_any_work(small, tmp_path, monkeypatch):
+    monkeypatch.setattr("freqsgd.training.tune.find_lr", lambda *_, **__: pytest.fail("too late"))
     with pytest.raises(DataError, match="holds a study already: use --resume"):
         tune(dataset(), ["cfsgd"], QUICK, out=small, trials=1)
     (tmp_path / "results.json").write_text("{}")
     with pytest.raises(DataError, match="holds other results already"):
         tune(dataset(), ["cfsgd"], QUICK, out=tmp_path, trials=1, resume=True)
+
+
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("place", ["find_lr", "propose"])
+def test_ctrl_c_outside_of_a_run_is_an_interruption_too(place, tmp_path, monkeypatch):
+    monkeypatch.setattr(f"freqsgd.training.tune.{place}", interrupt)
+    with pytest.raises(InterruptedFitError):
+        tune(dataset(), ["cfsgd"], QUICK, out=tmp_path, trials=2, threads=1)
+
+
+OPEN_FILES = Path("/proc/self/fd")
+
+
+@pytest.mark.skipif(not OPEN_FILES.exists(), reason="needs a list of open files")
+def test_a_search_that_is_refused_leaves_its_file_closed(tmp_path):
+    options = {"out": tmp_path, "threads": 1}
+    tune(dataset(), ["cfsgd"], QUICK, trials=2, **options)
+    with pytest.raises(DataError, match="holds 2 trials") as fewer:
+        tune(dataset(), ["cfsgd"], QUICK, trials=1, resume=True, **options)
+    with pytest.raises(DataError, match="cannot resume") as other:
+        tune(dataset(), ["cfsgd"], replace(QUICK, dim=8), trials=2, resume=True, **options)
+    assert fewer.tb
+    assert other.tb  # what the errors hold on to is not yet gone
+    assert tmp_path / "trials.sqlite" not in [path.resolve() for path in OPEN_FILES.iterdir()]
 
 
 @pytest.mark.parametrize(

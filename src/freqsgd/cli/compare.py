@@ -23,6 +23,7 @@ __all__ = ["compare"]
 
 @takes(data=data_options, shared=settings, rule=rule_options)
 def compare(
+    context: typer.Context,
     optimizers: Annotated[
         str, typer.Option(help=f"Some of {', '.join(OPTIMIZERS)}.")
     ] = "sgd,cfsgd,adagrad,adam",
@@ -54,7 +55,7 @@ def compare(
     plans = []
     for name in names:
         values = preset(preset_name, data.name, shared.model, name) or {}
-        plans.append(chosen(rule, name, given.get(name, ""), shared, values))
+        plans.append(chosen(rule, name, given.get(name, ""), shared, values, context))
     with session(data, threads, out) as (loaded, watcher):
         results = training.compare(
             loaded,

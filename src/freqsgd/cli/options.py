@@ -217,14 +217,17 @@ def chosen(
     lr: str,
     shared: Settings,
     values: Mapping[str, Any],
+    context: typer.Context,
 ) -> tuple[Rule, Settings]:
     """The rule and settings of an optimizer: what was given goes before what a preset says."""
-    number = None
-    if lr == "auto":
-        values = {name: value for name, value in values.items() if name != "lr"}
-    elif lr:
-        try:
-            number = float(lr)
-        except ValueError:
-            raise DataError(f"--lr takes a number or auto, not {lr!r}") from None
-    return with_preset(rule(optimizer, number), shared, values)
+    try:
+        number = float(lr) if lr not in ("", "auto") else None
+    except ValueError:
+        raise DataError(f"--lr takes a number or auto, not {lr!r}") from None
+    given = {"lr"} if lr else set()
+    for name in values.keys() - {"lr"}:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            given.add(name)
+    open_ = {name: value for name, value in values.items() if name not in given}
+    return with_preset(rule(optimizer, number), shared, open_)

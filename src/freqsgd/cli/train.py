@@ -24,6 +24,7 @@ __all__ = ["train"]
 
 @takes(data=data_options, shared=settings, rule=rule_options)
 def train(
+    context: typer.Context,
     out: Annotated[Path, typer.Option(help="Folder for the model.")] = Path("model"),
     optimizer: Annotated[str, typer.Option(help=f"One of {', '.join(OPTIMIZERS)}.")] = "cfsgd",
     lr: Annotated[str, typer.Option(help="A number or auto; else the preset's.")] = "",
@@ -43,7 +44,7 @@ def train(
     Example: freqsgd train --data clicks.csv --label click --features user,item --out model
     """
     values = preset(preset_name, data.name, shared.model, optimizer) or {}
-    its_rule, shared = chosen(rule, optimizer, lr, shared, values)
+    its_rule, shared = chosen(rule, optimizer, lr, shared, values, context)
     with session(data, threads, out) as (loaded, watcher):
         _, record = fit(
             loaded,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,7 @@ class Dataset:
     labels: NDArray[np.uint8]  # (rows,), 0 or 1
     splits: Splits
     encoder: Encoder | None = None  # turns raw columns into ids; None: there are no raw columns
+    _: KW_ONLY
     probabilities: NDArray[np.float32] | None = None  # of generated labels: no model can beat them
     weights: NDArray[np.float32] | None = None  # (rows,): times the loss of a row in training
 

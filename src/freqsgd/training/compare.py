@@ -53,6 +53,8 @@ def compare(
     else:
         each = [settings or Settings()] * len(rules)
     names = [rule.optimizer for rule in rules]
+    if not rules:
+        raise DataError("there is no optimizer to compare")
     if len(set(names)) < len(names):
         raise DataError(f"each optimizer may be named once, got {', '.join(names)}")
     if out is not None and (out / RESULTS).exists() and not resume:

@@ -62,7 +62,6 @@ class Predictor:
         self._sizes = model.columns_size.numpy().astype(np.int64)
         self._field_of = model.columns_field.numpy().astype(np.int64)
         self._spans = _spans(model)
-        self._counters = np.zeros(16, np.int64)
         self._marks = torch.empty(0, dtype=torch.int32)
         kernels.step_kernel(np.int32)  # compiled before anything is timed
 
@@ -92,8 +91,6 @@ class Predictor:
     def _job(self, ids: NDArray[np.int32], order: NDArray[np.int64] | None) -> Any:
         """A record for the kernel: samples, which have been checked, and model."""
         job = np.zeros(1, kernels.JOB)
-        self._counters[:] = 0
-        job["counters"] = self._counters.ctypes.data
         job["units"] = job["bad"] = job["bad_id"] = -1
         job["ids"] = ids.ctypes.data
         job["order"] = 0 if order is None else order.ctypes.data
@@ -108,8 +105,10 @@ class Predictor:
     def _run(self, job: Any, ids: NDArray[np.int32]) -> None:
         numbers = int(job["batch"][0]) * len(self._starts) * self.model.dim
         marks = np.int64 if self._marks.dtype == torch.int64 else np.int32
+        counters = np.zeros(16, np.int64)  # of this call: others may predict at the same time
+        job["counters"] = counters.ctypes.data
         run(kernels.step_kernel(marks), job, 1 if numbers < _SMALL else self.threads)
-        if self._counters[8] != job["units"][0]:  # an exception in a kernel is only printed
+        if counters[8] != job["units"][0]:  # an exception in a kernel is only printed
             raise MemoryError(f"no memory for batches of {job['batch'][0]} samples")
         if job["bad_id"][0] >= 0:
             row, column = divmod(int(job["bad_id"][0]), len(self._starts))

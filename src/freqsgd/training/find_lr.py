@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freqsgd.data.dataset import ABSENT, Dataset, Field, Splits
+from freqsgd.data.dataset import ABSENT, Dataset, DataWarning, Field, Splits
 from freqsgd.training.engine import DivergedError, engine_for
 from freqsgd.training.metrics import cross_entropy
 from freqsgd.training.prepare import build_model, frequencies_for
@@ -20,6 +21,7 @@ __all__ = ["find_lr"]
 
 STEPS = 8  # that each rate is tried for
 HELD_OUT = 4  # batches that it is judged by
+CLEAR_GAIN = 0.001  # of the loss, in nats
 STARTS = {"cfsgd": 4.0, "adagrad": 0.1, "adam": 0.06}  # where the search begins
 # The rate that lowers the loss most in a few steps is too large for a whole run. By how much was
 # measured on three datasets: python -m benchmarks.find_lr
@@ -53,7 +55,17 @@ def find_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | Non
         trial = replace(tried, lr=start * 2.0**octave)
         return _short_loss(sample, trial, settings, batch, threads)
 
-    lr = SHARES[name] * start * 2.0 ** lowest(loss)
+    untrained = loss(-math.inf)
+    place, least = lowest(loss)
+    if not least < untrained - CLEAR_GAIN:
+        place = 0.0
+        warnings.warn(
+            f"no learning rate of {rule.optimizer} lowers the loss within {STEPS} steps, so a "
+            "usual one is taken; it may be far from the best",
+            DataWarning,
+            stacklevel=2,
+        )
+    lr = SHARES[name] * start * 2.0**place
     if rule.optimizer == "sgd":
         # A few steps do not show how slowly sgd learns rare tokens, so its rate follows cfsgd's.
         p = data.token_counts[data.token_counts > 0] / len(data.splits.train)
@@ -61,14 +73,17 @@ def find_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | Non
     return float(f"{lr:.2g}")
 
 
-def lowest(function: Callable[[float], float], reach: int = 12) -> float:
+def lowest(function: Callable[[float], float], reach: int = 12) -> tuple[float, float]:
     """Where a function that falls, then rises is lowest, looked for from 0 outwards.
 
     Steps of 2 find the valley, steps of 1 its floor, a parabola the place between.
 
+    Returns:
+        the place, and the lowest value that was seen
+
     Example:
-        >>> lowest(lambda x: (x + 3.2) ** 2)
-        -3.2
+        >>> lowest(lambda x: (x + 3.25) ** 2)
+        (-3.25, 0.0625)
     """
     known = {0: function(0), -2: function(-2)}
     best, way = (0, 2) if known[0] < known[-2] else (-2, -2)  # down also if both are infinite
@@ -83,8 +98,8 @@ def lowest(function: Callable[[float], float], reach: int = 12) -> float:
     left, right = known.get(best - 1, math.inf), known.get(best + 1, math.inf)
     bend = left - 2 * known[best] + right
     if not (math.isfinite(bend) and bend > 0):
-        return float(best)
-    return best + 0.5 * (left - right) / bend
+        return float(best), known[best]
+    return best + 0.5 * (left - right) / bend, known[best]
 
 
 def _short_loss(
@@ -107,7 +122,8 @@ def _short_loss(
     except DivergedError:
         return math.inf
     rows = data.splits.validation
-    loss = cross_entropy(engine.predict(data.ids, rows), data.labels[rows])
+    weights = None if data.weights is None else data.weights[rows]
+    loss = cross_entropy(engine.predict(data.ids, rows), data.labels[rows], weights)
     return loss if math.isfinite(loss) else math.inf
 
 
@@ -115,7 +131,7 @@ def _sample(data: Dataset, batch: int, seed: int) -> Dataset:
     """Some training rows, shuffled, with only the tokens that they hold: the search is cheap even
     where tables are large or an optimizer changes all rows."""
     train = data.splits.train
-    chosen = np.random.Generator(np.random.PCG64([seed, 1])).permutation(len(train))
+    chosen = np.random.Generator(np.random.PCG64([seed, 0, 1])).permutation(len(train))
     chosen = train[chosen[: (STEPS + HELD_OUT) * batch]]
     held_out = max(1, len(chosen) * HELD_OUT // (STEPS + HELD_OUT))
     fields, ids = _only_used(data, np.ascontiguousarray(data.ids[chosen]))

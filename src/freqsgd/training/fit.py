@@ -242,8 +242,10 @@ class _Run:
         weights[-1] = train - (progress.steps - 1) * size
         rows = self.data.splits.validation
         validation = self._metrics(self._predict(rows))
-        weight = self.model.tokens.weight
-        if validation["loss"] is None and (len(rows) or not weight.isfinite().all()):
+        diverged = validation["loss"] is None
+        if len(rows) == 0:
+            diverged = not np.isfinite(self._predict(self.data.splits.train[:size])[0]).all()
+        if diverged:
             raise DivergedError(self.engine.steps - 1)
         progress.epoch += 1
         progress.step = 0

@@ -36,10 +36,12 @@ def auc(scores: NDArray[Any], labels: NDArray[Any]) -> float | None:
     return float((won * (below + 0.5 * lost)).sum() / (positives * negatives))
 
 
-def cross_entropy(logits: NDArray[Any], labels: NDArray[Any]) -> float:
+def cross_entropy(
+    logits: NDArray[Any], labels: NDArray[Any], weights: NDArray[Any] | None = None
+) -> float:
     """Mean loss of log odds, in nats."""
     z = logits.astype(np.float64)
-    return float(np.logaddexp(0.0, np.where(labels == 1, -z, z)).mean())
+    return float(np.average(np.logaddexp(0.0, np.where(labels == 1, -z, z)), weights=weights))
 
 
 def normalized_entropy(loss: float, labels: NDArray[Any]) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from freqsgd.data.dataset import DataError
 from freqsgd.training.rules import OPTIMIZERS, Rule
@@ -55,13 +55,9 @@ def preset(name: str, dataset: str | None, model: str, optimizer: str) -> Mappin
 
 
 def with_preset(rule: Rule, settings: Settings, values: Mapping[str, Any]) -> tuple[Rule, Settings]:
-    """Give options the values of a preset, but for those that differ from their defaults."""
-    return _filled(rule, values), _filled(settings, values)
-
-
-_Options = TypeVar("_Options", Rule, Settings)
-
-
-def _filled(options: _Options, values: Mapping[str, Any]) -> _Options:
-    open_ = {each.name for each in fields(options) if getattr(options, each.name) == each.default}
-    return replace(options, **{name: value for name, value in values.items() if name in open_})
+    """Give options the values of a preset."""
+    of_rule = {each.name for each in fields(Rule)}
+    return (
+        replace(rule, **{name: value for name, value in values.items() if name in of_rule}),
+        replace(settings, **{name: value for name, value in values.items() if name not in of_rule}),
+    )
