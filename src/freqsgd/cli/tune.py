@@ -72,7 +72,7 @@ def tune(
     Example: freqsgd tune --dataset movielens-1m --optimizers cfsgd,adam --trials 40 --out tuned
     """
     names = words(optimizers)
-    check_request(names, shared, trials, seeds)
+    check_request(names, shared, out=out, trials=trials, seeds=seeds, resume=resume)
     with session(data, threads, out) as (loaded, watcher):
         results = search(
             loaded,

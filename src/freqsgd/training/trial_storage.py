@@ -42,18 +42,13 @@ class Storage:
         path: of the file; made if it is not there
         studies: their names
         about: what the trials depend on, as JSON
-        resume: go on with a file that is there
 
     Raises:
-        DataError: there is a file, and it is not wanted, is damaged, or holds something else
+        DataError: there is a file, and it is damaged or holds something else
     """
 
-    def __init__(
-        self, path: Path, studies: Iterable[str], about: dict[str, Any], *, resume: bool
-    ) -> None:
+    def __init__(self, path: Path, studies: Iterable[str], about: dict[str, Any]) -> None:
         self.path = path
-        if path.exists() and not resume:
-            raise DataError(f"{path.parent} holds a study already: use --resume, or another --out")
         if path.exists():
             self._check_file()
         else:
@@ -61,10 +56,6 @@ class Storage:
         with self._errors():
             self._storage = _open(path)
             self._check_same(about)
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._storage.engine.dispose()
 
     def trials(self, study: str, space: Mapping[str, Range]) -> list[Outcome]:
         """The trials of a study, in their order."""
@@ -93,7 +84,6 @@ class Storage:
             self._storage = _open(temporary)
             for name in studies:
                 self._study(name).set_user_attr(_ABOUT, json.dumps(about))
-            self.close()
 
     def _check_file(self) -> None:
         """Refuse what is damaged or another program's, before Optuna adds its tables to it."""
@@ -148,9 +138,13 @@ class Storage:
 
 def _open(path: Path) -> Any:
     import optuna
+    from sqlalchemy.pool import NullPool
 
-    connect = partial(sqlite3.connect, path)  # a URL would not take every path
-    return optuna.storages.RDBStorage(f"sqlite:///{TRIALS}", engine_kwargs={"creator": connect})
+    options = {
+        "creator": partial(sqlite3.connect, path),  # a URL would not take every path
+        "poolclass": NullPool,  # so that the file is closed after each use
+    }
+    return optuna.storages.RDBStorage(f"sqlite:///{TRIALS}", engine_kwargs=options)
 
 
 def _flat(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:

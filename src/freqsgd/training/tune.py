@@ -66,30 +66,27 @@ def tune(
     """
     names = list(optimizers)
     settings = replace(settings or Settings(), init_scale=1.0, lr_decay="constant")
-    check_request(names, settings, trials, seeds)
+    check_request(names, settings, out=out, trials=trials, seeds=seeds, resume=resume)
     make_folder(out)
-    if (out / RESULTS).exists() and not (out / TRIALS).exists():
-        raise DataError(f"{out} holds other results already: use another --out")
-    search = _Search(
-        data,
-        names,
-        settings,
-        out=out,
-        trials=trials,
-        seeds=seeds,
-        threads=threads,
-        resume=resume,
-        listener=listener or (lambda progress: None),
-    )
     try:
+        search = _Search(
+            data,
+            names,
+            settings,
+            out=out,
+            trials=trials,
+            seeds=seeds,
+            threads=threads,
+            listener=listener or (lambda progress: None),
+        )
         return search.go()
-    except KeyboardInterrupt:  # between two runs; within one, fit says so itself
+    except KeyboardInterrupt:  # outside of a run; within one, fit says so itself
         raise InterruptedFitError from None
-    finally:
-        search.storage.close()
 
 
-def check_request(names: Sequence[str], settings: Settings, trials: int, seeds: int) -> None:
+def check_request(
+    names: Sequence[str], settings: Settings, *, out: Path, trials: int, seeds: int, resume: bool
+) -> None:
     """Refuse what cannot be searched, before any data is loaded."""
     need_optuna()
     if unknown := [name for name in names if name not in OPTIMIZERS]:
@@ -103,6 +100,10 @@ def check_request(names: Sequence[str], settings: Settings, trials: int, seeds: 
         raise DataError("a search chooses by validation AUC: it needs a patience")
     if settings.seed + seeds > 2**31:
         raise DataError(f"there are no {seeds} seeds from {settings.seed} on: take a smaller one")
+    if (out / TRIALS).exists() and not resume:
+        raise DataError(f"{out} holds a study already: use --resume, or another --out")
+    if (out / RESULTS).exists() and not (out / TRIALS).exists():
+        raise DataError(f"{out} holds other results already: use another --out")
 
 
 class _HopelessError(Exception):
@@ -120,7 +121,6 @@ class _Search:
         trials: int,
         seeds: int,
         threads: int | None,
-        resume: bool,
         listener: Listener,
     ) -> None:
         self.data, self.settings, self.out = data, settings, out
@@ -130,7 +130,7 @@ class _Search:
             for name in names
         }
         self.frequency = typical_frequency(data)
-        self.storage = Storage(out / TRIALS, names, self._about(), resume=resume)
+        self.storage = Storage(out / TRIALS, names, self._about())
         done = {name: self.storage.trials(name, space) for name, space in self.spaces.items()}
         self.state = SearchState(trials, seeds, done)
         if (most := max(map(len, done.values()))) > trials:
