@@ -24,7 +24,6 @@ from freqsgd.data.dataset import DataError
 from freqsgd.training import OPTIMIZERS, Rule, Settings, fit
 from freqsgd.training.find_lr import find_lr
 from freqsgd.training.fit import InterruptedFitError
-from freqsgd.training.pruning import FIRST, hopeless
 from freqsgd.training.search_space import (
     apply,
     default,
@@ -34,7 +33,7 @@ from freqsgd.training.search_space import (
     suggest,
     typical_frequency,
 )
-from freqsgd.training.trials import Outcome, freeze, propose, thaw
+from freqsgd.training.trials import FIRST, Outcome, freeze, hopeless, propose, thaw
 from freqsgd.training.tune import tune
 from tests.training.made_up import dataset
 

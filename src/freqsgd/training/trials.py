@@ -1,4 +1,4 @@
-"""Trials of a search, as Optuna knows them, and what the next one should be."""
+"""Trials of a search: as Optuna knows them, what the next one should be, when one should stop."""
 
 from __future__ import annotations
 
@@ -11,10 +11,24 @@ import numpy as np
 
 from freqsgd.training.search_space import Point, Range, parameters, point_of, suggest
 
-__all__ = ["COMPLETE", "DIVERGED", "PRUNED", "Outcome", "freeze", "propose", "thaw"]
+__all__ = [
+    "COMPLETE",
+    "DIVERGED",
+    "FIRST",
+    "PRUNED",
+    "Outcome",
+    "freeze",
+    "hopeless",
+    "propose",
+    "thaw",
+]
 
 COMPLETE, PRUNED, DIVERGED = "complete", "pruned", "diverged"
 _WORST = 0.0  # what the search takes for the AUC of a diverged trial
+
+FIRST = 8  # trials that end by themselves before any is stopped
+_PERCENTILE = 25
+_FEWEST_EPOCHS = 2
 
 
 @dataclass(frozen=True)
@@ -87,3 +101,24 @@ def thaw(trial: Any, space: Mapping[str, Range]) -> Outcome:
         curve=[value for _, value in sorted(trial.intermediate_values.items())],
         seconds=trial.user_attrs["seconds"],
     )
+
+
+def hopeless(curve: Sequence[float], fall: int | None, others: Sequence[Sequence[float]]) -> bool:
+    """Whether a trial should stop.
+
+    It should if its best validation AUC is among the lowest quarter of what trials that came to
+    their end had reached after as many epochs; one that ended sooner counts with its best.
+
+    A learning rate that falls to 0 brings most of its gain late: until then the run looks like one
+    whose rate is too high. So it is not judged in the first half of the fall.
+
+    Args:
+        curve: its best validation AUC after each epoch so far
+        fall: epochs over which its learning rate falls; None if it is constant
+        others: the curves of trials that came to their end
+    """
+    epoch = len(curve)
+    if len(others) < FIRST or epoch < max(_FEWEST_EPOCHS, (fall or 0) / 2):
+        return False
+    reached = [other[min(epoch, len(other)) - 1] for other in others]
+    return bool(curve[-1] < np.percentile(reached, _PERCENTILE))

@@ -15,7 +15,6 @@ from freqsgd.training.compare import MODELS, RESULTS, describe, write_results
 from freqsgd.training.find_lr import find_lr
 from freqsgd.training.fit import InterruptedFitError, Progress, fit
 from freqsgd.training.model_folder import make_folder
-from freqsgd.training.pruning import hopeless
 from freqsgd.training.rules import OPTIMIZERS, Rule
 from freqsgd.training.search_space import (
     Point,
@@ -25,11 +24,10 @@ from freqsgd.training.search_space import (
     search_space,
     typical_frequency,
 )
-from freqsgd.training.search_space import describe as describe_space
 from freqsgd.training.search_state import SWEEP, SearchState, TuneProgress
 from freqsgd.training.settings import Settings
 from freqsgd.training.trial_storage import TRIALS, Storage, need_optuna
-from freqsgd.training.trials import COMPLETE, DIVERGED, PRUNED, Outcome, propose
+from freqsgd.training.trials import COMPLETE, DIVERGED, PRUNED, Outcome, hopeless, propose
 
 __all__ = ["check_request", "tune"]
 
@@ -151,7 +149,10 @@ class _Search:
         }
 
     def _space(self) -> dict[str, Any]:
-        return {name: describe_space(space) for name, space in self.spaces.items()}
+        return {
+            name: {setting: asdict(each) for setting, each in space.items()}
+            for name, space in self.spaces.items()
+        }
 
     # ---- the jobs --------------------------------------------------------------------------------
 
