@@ -54,7 +54,17 @@ def test_where_few_steps_tell_nothing_a_usual_rate_is_taken():
     labels = np.random.default_rng(1).integers(0, 2, len(data.labels)).astype(np.uint8)
     noise = dataclasses.replace(data, labels=labels)
     with pytest.warns(DataWarning, match="no learning rate of cfsgd lowers the loss"):
-        assert find_lr(noise, Rule("cfsgd"), SMALL) == 0.5
+        assert find_lr(noise, Rule("cfsgd"), Settings(dim=4, epochs=10_000)) == 0.5
+
+
+def test_shorter_runs_get_larger_rates():
+    data = dataset(rows=9000)
+    found = [
+        find_lr(data, Rule("adam"), Settings(dim=4, epochs=n)) for n in (1, 3, 50, 1000, 10**6)
+    ]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > 10 * found[-1]
+    assert found[-1] == found[-2]  # a whole run; longer ones change nothing
 
 
 def test_rows_of_weight_0_do_not_matter():

@@ -199,14 +199,16 @@ def rates(text: str, optimizers: Sequence[str]) -> dict[str, str]:
         return dict.fromkeys(optimizers, text)
     found = {}
     for part in words(text):
-        name, sign, rate = (piece.strip() for piece in part.partition("="))
-        if not sign or name not in OPTIMIZERS:
+        name, _, rate = (piece.strip() for piece in part.partition("="))
+        if not rate or name not in OPTIMIZERS:
             known = ", ".join(OPTIMIZERS)
             raise DataError(
                 f"--lr takes auto or pairs such as sgd=10,cfsgd=auto of {known}; {part!r} is none"
             )
         if name not in optimizers:
             raise DataError(f"--lr names {name}, which --optimizers does not")
+        if name in found:
+            raise DataError(f"--lr names {name} twice")
         found[name] = rate
     return found
 
@@ -224,6 +226,8 @@ def chosen(
         number = float(lr) if lr not in ("", "auto") else None
     except ValueError:
         raise DataError(f"--lr takes a number or auto, not {lr!r}") from None
+    if number == 0:
+        raise DataError("--lr 0 would learn nothing")
     given = {"lr"} if lr else set()
     for name in values.keys() - {"lr"}:
         source = context.get_parameter_source(name)

@@ -24,7 +24,8 @@ HELD_OUT = 4  # batches that it is judged by
 CLEAR_GAIN = 0.001  # of the loss, in nats
 STARTS = {"cfsgd": 4.0, "adagrad": 0.1, "adam": 0.06}  # where the search begins
 # The rate that lowers the loss most in a few steps is too large for a whole run. By how much was
-# measured on three datasets: python -m benchmarks.find_lr
+# measured on three datasets: python -m benchmarks.find_lr. Shorter runs take a larger share.
+WHOLE_RUN = 5000  # steps
 SHARES = {"cfsgd": 1 / 8, "adagrad": 1 / 6, "adam": 1 / 64}
 SGD_SHARE = 1 / 2  # of the mean rate that cfsgd gives to tokens, which sgd gives to all of them
 ALIKE = {"sgd": "cfsgd", "fasgd": "cfsgd", "rowwise-adagrad": "adagrad"}
@@ -65,7 +66,9 @@ def find_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | Non
             DataWarning,
             stacklevel=2,
         )
-    lr = SHARES[name] * start * 2.0**place
+    steps = settings.epochs * -(-len(data.splits.train) // batch)
+    length = math.log(max(steps, STEPS) / STEPS) / math.log(WHOLE_RUN / STEPS)
+    lr = SHARES[name] ** min(1.0, length) * start * 2.0**place
     if rule.optimizer == "sgd":
         # A few steps do not show how slowly sgd learns rare tokens, so its rate follows cfsgd's.
         p = data.token_counts[data.token_counts > 0] / len(data.splits.train)
