@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -134,3 +135,25 @@ def test_without_onnx_it_says_what_to_install(folders, tmp_path, monkeypatch):
     with pytest.raises(DataError, match=r"pip install 'freqsgd\[onnx\]'"):
         export_model(folders / "fm", "onnx", tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("crash", [1, 2])
+def test_a_crash_leaves_no_model_with_the_dictionary_of_another(
+    folders, tmp_path, monkeypatch, crash
+):
+    out, dictionary = tmp_path / "model.onnx", tmp_path / "model.tokens.json"
+    out.write_text("old")
+    dictionary.write_text("old")
+    renamed = []
+
+    def rename(self, target):
+        renamed.append(target)
+        if len(renamed) == crash:
+            raise KeyboardInterrupt
+        return Path.rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", rename)
+    with pytest.raises(KeyboardInterrupt):
+        export_model(folders / "fm", "onnx", out, force=True)
+    left = [path.read_bytes() for path in (out, dictionary) if path.exists()]
+    assert len(left) < 2 or left == [b"old", b"old"]

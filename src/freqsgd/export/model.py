@@ -46,9 +46,11 @@ def export_model(
     if format == "onnx":
         bags = [column.kind == "bag" for column in saved.columns]
         graph = onnx_bytes(saved.model, bags)
-        with writing(files[1]) as dictionary, writing(files[0]) as model:
-            dictionary.write_bytes(dictionary_bytes(saved))
+        with writing(files[0]) as model:
             model.write_bytes(graph)
+            with writing(files[1]) as dictionary:
+                dictionary.write_bytes(dictionary_bytes(saved))
+                out.unlink(missing_ok=True)  # a crash leaves no model beside another's dictionary
     elif format == "word2vec-text":
         Vectors.of_saved(saved, field).save(out, format)
     else:
