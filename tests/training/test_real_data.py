@@ -63,3 +63,24 @@ def test_criteo_fm_with_cfsgd_is_no_worse_than_adagrad_and_adam():
     }
     assert best["cfsgd"] >= max(best["adagrad"], best["adam"]) - 0.0005
     assert best["sgd"] < best["cfsgd"] - 0.02
+
+
+def test_the_best_preset_passes_adam_on_movielens_in_under_half_its_epochs():
+    data = load(DataOptions(dataset="movielens-1m"))
+
+    def best(optimizer, seed=0):
+        values = preset("best", "movielens-1m", "fm", optimizer)
+        return fit(data, *with_preset(Rule(optimizer), Settings(seed=seed), values))[1]
+
+    adam, runs = best("adam"), [best("cfsgd", seed) for seed in range(3)]
+    assert sum(run["test_auc"] for run in runs) / 3 >= 0.8235
+    assert min(run["test_auc"] for run in runs) > adam["test_auc"]
+    for run in runs:
+        assert 2 * first_epoch_at(run, adam["best_val_auc"]) < adam["best_epoch"]
+
+
+def test_the_rate_that_finds_itself_ends_near_the_best_of_a_grid_on_movielens():
+    data = load(DataOptions(dataset="movielens-1m"))
+    found = fit(data, Rule("cfsgd"), Settings())[1]
+    grid = [fit(data, Rule("cfsgd", lr), Settings())[1] for lr in (0.15, 0.3, 0.6, 1.2)]
+    assert found["best_val_auc"] >= max(run["best_val_auc"] for run in grid) - 0.002

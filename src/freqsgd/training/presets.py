@@ -25,8 +25,21 @@ _RATES = {
 }
 _ALIKE = {"fasgd": "cfsgd", "rowwise-adagrad": "adagrad"}
 _BEST: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
-    # freqsgd tune --dataset movielens-1m --optimizers ... --trials 40 --patience 3
-    ("movielens-1m", "fm"): {},
+    # what searches found best by validation AUC; docs/recommenders.md says how they do
+    ("movielens-1m", "fm"): {
+        "cfsgd": {
+            "lr": 3.0,
+            "lr_decay": "linear",
+            "epochs": 12,
+            "patience": 4,
+            "weight_decay": 5.4e-4,
+            "weight_decay_power": 0.5,
+            "max_lr": 90.0,
+            "linear_lr_scale": 0.3,
+            "linear_decay_scale": 2.0,
+        },
+        "adam": {"lr": 0.001, "weight_decay": 1e-5, "patience": 3},
+    },
 }
 PRESETS = ("paper", "best")
 
