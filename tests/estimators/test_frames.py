@@ -146,7 +146,10 @@ REFUSED = {
         pd.DataFrame({"a": pd.Series([["x"], "y"], dtype=object)}),
         "column 'a' holds both lists and single values such as 'y'",
     ),
-    "long lists": (pl.DataFrame({"a": [["x"] * 257]}), "column 'a' has a list of 257 tokens"),
+    "long lists": (
+        pl.DataFrame({"a": [["x"] * 257]}),
+        "row 0: the list in column 'a' has 257 tokens",
+    ),
     "broken text": (pd.DataFrame({"a": pd.Series(["\ud800"], dtype=object)}), "not Unicode"),
 }
 

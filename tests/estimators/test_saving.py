@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from freqsgd import DeepFMClassifier, FMClassifier
 from freqsgd.cli.app import app
 from freqsgd.data.dataset import DataError
+from freqsgd.data.encoder import Encoder
 from freqsgd.training.predict import probabilities
 from tests.estimators.made_up import clicks
 
@@ -60,6 +65,38 @@ def test_parameters_of_numpy_are_saved(tmp_path):
     assert np.array_equal(loaded.fit(X, y).decision_function(X), estimator.decision_function(X))
 
 
+PARAMETERS = {
+    "places": {"numeric": (np.int64(2),)},
+    "an index": {"numeric": pd.DataFrame(columns=["user", "item", "price"]).columns[2:]},
+    "an array": {"numeric": np.array(["price"])},
+    "hidden": {"numeric": ["price"], "hidden": [np.int64(8), 4]},
+    "seed": {"numeric": ["price"], "random_state": np.int64(3)},
+}
+
+
+@pytest.mark.parametrize("kind", PARAMETERS)
+def test_sequences_and_numbers_of_others_are_saved(kind, tmp_path):
+    X, y = clicks(200)
+    frame = frame_of(X)
+    estimator = DeepFMClassifier(**SMALL, **PARAMETERS[kind]).fit(frame, y)
+    estimator.save(tmp_path / "model")
+    loaded = DeepFMClassifier.load(tmp_path / "model")
+    for name, value in PARAMETERS[kind].items():
+        as_tuple = value if name == "random_state" else tuple(value)
+        assert loaded.get_params()[name] == as_tuple
+    again = loaded.fit(frame, y).decision_function(frame)
+    assert np.array_equal(again, estimator.decision_function(frame))
+
+
+def test_what_cannot_be_saved_leaves_no_files(tmp_path):
+    X, y = clicks(60)
+    estimator = FMClassifier(**SMALL).fit(X, y)
+    estimator.classes_ = np.array([dt.date(2024, 1, 1), dt.date(2024, 1, 2)], object)
+    with pytest.raises(DataError, match="cannot be saved"):
+        estimator.save(tmp_path / "model")
+    assert not list(tmp_path.rglob("*.*"))
+
+
 def test_the_commands_read_what_an_estimator_saved(tmp_path):
     X, y = clicks()
     estimator = FMClassifier(**SMALL, numeric=["price"]).fit(frame_of(X), y)
@@ -81,6 +118,7 @@ def test_a_model_of_the_command_line_is_read_and_goes_on(model, tmp_path):
     frame.with_columns(click=y).write_csv(path)
     command = f"train --data {path} --label click --features user,item --numeric price --epochs 3"
     command += f" --model {model} --dim 4 --lr 0.5 --out {tmp_path / 'model'}"
+    command += " --numeric-rule quantiles --min-count 3"
     result = CliRunner().invoke(app, command.split())
     assert result.exit_code == 0, result.output
     kind, other = (FMClassifier, DeepFMClassifier)[:: 1 if model == "fm" else -1]
@@ -88,6 +126,7 @@ def test_a_model_of_the_command_line_is_read_and_goes_on(model, tmp_path):
     expected = np.concatenate(list(probabilities(tmp_path / "model", path)))
     assert np.allclose(loaded.predict_proba(frame)[:, 1], expected, rtol=1e-5)
     assert loaded.get_params()["lr"] == loaded.lr_ == 0.5
+    assert (loaded.numeric, loaded.numeric_rule) == (("price",), "quantiles")
     assert loaded.classes_.tolist() == [0, 1]
     new = frame.head(20).with_columns(user=pl.lit("newcomer"))
     before = loaded.encoder_.fields[0].size
@@ -113,3 +152,20 @@ def test_folders_that_cannot_be_used_are_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="cannot make the folder"):
         estimator.save(tmp_path / "file")
+
+
+def test_the_encoder_keeps_from_which_count_on_tokens_have_ids(tmp_path):
+    X, y = clicks(200)
+    estimator = FMClassifier(**SMALL, min_count=7).fit(X, y)
+    estimator.encoder_.save(tmp_path)
+    assert Encoder.load(tmp_path).min_count == estimator.encoder_.min_count == 7
+
+
+def test_counts_of_a_dictionary_may_be_large():
+    from freqsgd.estimators.fitted import counts_of
+
+    X, y = clicks(60)
+    encoder = FMClassifier(**SMALL).fit(X, y).encoder_
+    seen = np.concatenate([np.append(0, counts.to_numpy()) for counts in encoder.counts()])
+    assert counts_of(seen).dtype == torch.int32
+    assert counts_of(seen * 2**31).tolist() == (seen * 2**31).tolist()

@@ -31,7 +31,7 @@ SMALL = {"dim": 4, "epochs": 20, "lr": 1.0, "batch_size": 64}
 
 
 @parametrize_with_checks(
-    [FMClassifier(**SMALL), DeepFMClassifier(**SMALL)],
+    [kind(dim=4, epochs=20, batch_size=64) for kind in (FMClassifier, DeepFMClassifier)],
     expected_failed_checks=lambda estimator: EXPECTED,
 )
 def test_the_checks_of_scikit_learn(estimator, check):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 
 import numpy as np
 import polars as pl
 import pytest
 
 from freqsgd import DeepFMClassifier, FMClassifier
+from freqsgd.data import growing
 from freqsgd.data.dataset import DataError
+from freqsgd.estimators import stream
 from tests.estimators.made_up import clicks
 from tests.training.slow import SlowFM
 
@@ -179,8 +182,12 @@ def test_a_stream_of_weights_learns_from_some_rows_only():
     X, y = clicks()
     weights = np.ones(len(X))
     weights[y == 0] = 0  # so all that is left is one class
-    estimator = FMClassifier(DIM, lr=1.0, batch_size=50).partial_fit(X, y, sample_weight=weights)
+    estimator = FMClassifier(DIM, lr=1.0, batch_size=50)
+    estimator.partial_fit(X, y, classes=[0, 1], sample_weight=weights)
     assert estimator.predict_proba(X)[:, 1].min() > 0.6
+    others = FMClassifier(DIM, lr=1.0, batch_size=50)
+    others.partial_fit(X[y == 1], y[y == 1], classes=[0, 1])
+    assert np.array_equal(others.decision_function(X), estimator.decision_function(X))
 
 
 def test_streams_refuse_what_they_cannot_learn_from():
@@ -197,7 +204,101 @@ def test_streams_refuse_what_they_cannot_learn_from():
     with pytest.raises(ValueError, match="expecting 2 features"):
         estimator.partial_fit(X[:, :1], y)
     words = FMClassifier(DIM, lr=1.0).partial_fit(pl.DataFrame({"words": [["a"], ["b"]]}), [0, 1])
-    with pytest.raises(DataError, match="column 'words' has a list of 300 tokens"):
+    with pytest.raises(DataError, match="row 0: the list in column 'words' has 300 tokens"):
         words.partial_fit(pl.DataFrame({"words": [["a"] * 300, ["b"]]}), [0, 1])
     with pytest.raises(DataError, match=r"not a finite number.*smaller lr"):
         FMClassifier(DIM, lr=1e30, batch_size=5).partial_fit(X, y)
+    for kind in (FMClassifier, DeepFMClassifier):
+        with pytest.raises(DataError, match=r"not a finite number in step 0.*smaller lr"):
+            kind(DIM, lr=1e30).partial_fit(X, y)  # of which the only step does not know
+
+
+class Interrupted:
+    """Raises when so many lines of some modules have been run, as Ctrl-C does."""
+
+    def __init__(self, modules, lines):
+        self.files, self.left = {module.__file__ for module in modules}, lines
+
+    def __enter__(self):
+        sys.settrace(self.trace)
+
+    def __exit__(self, kind, *_):
+        sys.settrace(None)
+        return kind is KeyboardInterrupt
+
+    def trace(self, frame, event, _):
+        if frame.f_code.co_filename not in self.files:
+            return None
+        if event == "line":
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+        return self.trace
+
+
+def test_a_stream_that_is_interrupted_anywhere_goes_on():
+    (first, _, y0), (second, _, y1), (third, _, y2) = list(batches())[:3]
+
+    def begun():
+        estimator = FMClassifier(DIM, lr=0.4, batch_size=BATCH)
+        return estimator.partial_fit(first, y0, classes=[0, 1])
+
+    whole = begun().partial_fit(third, y2)
+    expected = whole.decision_function(third)
+    before_training = 0
+    for lines in itertools.count(1):
+        estimator = begun()
+        steps = estimator._stream.engine.steps
+        with Interrupted([growing, stream], lines) as _:
+            estimator.partial_fit(third, y2)
+            break
+        assert np.isfinite(estimator.decision_function(third)).all()
+        copied = estimator.model_, estimator.encoder_
+        assert copied[0].sizes == [field.size for field in copied[1].fields]
+        again = estimator._stream.engine.steps == steps
+        estimator.partial_fit(third, y2)
+        if again:  # nothing was learned, so nothing has changed
+            before_training += 1
+            assert np.array_equal(estimator.decision_function(third), expected)
+        estimator.partial_fit(second, y1)
+        for field, texts in enumerate(estimator.encoder_.texts()):
+            assert texts.n_unique() == len(texts) == estimator.model_.sizes[field] - 1
+        assert estimator.vectors("user").trained[1:].all()
+    assert before_training > 30
+
+
+def test_the_dictionary_counts_what_it_takes_in():
+    parts = [bags for _, bags, _ in batches()]
+    estimator = FMClassifier(DIM, lr=0.4)
+    for frame, _, labels in batches():
+        estimator.partial_fit(frame, labels, classes=[0, 1])
+    for field in (0, 1):
+        tokens = [t for bags in parts for sample in bags for t in sample[field]]
+        expected = {token: tokens.count(token) for token in dict.fromkeys(tokens)}
+        seen = estimator.encoder_.counts()[field].to_list()
+        assert dict(zip(estimator.encoder_.texts()[field], seen, strict=True)) == expected
+
+
+def test_codes_beyond_the_counts_are_refused():
+    from freqsgd.data.hashing import count_codes
+
+    counts = np.zeros(3, np.int64)
+    count_codes(np.int32([[0, 2], [-1, 2]]), counts)
+    assert counts.tolist() == [1, 0, 2]
+    with pytest.raises(IndexError):
+        count_codes(np.int32([[0, 3]]), counts)
+
+
+def test_parameters_stay_what_they_were_when_the_stream_began():
+    X, y = clicks(60)
+    estimator = FMClassifier(DIM, lr=1.0).partial_fit(X, y)
+    expected = estimator.decision_function(X)
+    for name, value in (("optimizer", "sgd"), ("lr", 0.5), ("dim", 8), ("batch_size", 10)):
+        then = getattr(estimator, name)
+        with pytest.raises(DataError, match=f"{name} was {then}.*cannot become {value}"):
+            estimator.set_params(**{name: value}).partial_fit(X, y)
+        estimator.set_params(**{name: then})
+    assert np.array_equal(estimator.decision_function(X), expected)
+    estimator.partial_fit(X, y)
+    fitted = FMClassifier(DIM, lr=1.0, epochs=2).fit(X, y).set_params(lr=0.25)
+    assert fitted.partial_fit(X, y).lr_ == 0.25

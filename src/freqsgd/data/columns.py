@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-__all__ = ["MISSING", "Column", "is_unreadable", "tokens"]
+from freqsgd.data.dataset import DataError
+
+__all__ = [
+    "MISSING",
+    "Column",
+    "bag_width",
+    "finite_numbers",
+    "is_unreadable",
+    "quantile_edges",
+    "tokens",
+]
 
 MISSING = ""  # the token of a missing value
+_WIDEST_BAG = 256
+_BINS = 64
 
 
 @dataclass(frozen=True)
@@ -24,6 +39,33 @@ class Column:
     def is_number(self) -> bool:
         """Whether its values are numbers, which are put into bins."""
         return self.kind in ("number", "integer")
+
+
+def bag_width(lists: pl.Series, place: Callable[[int], str] = "row {}".format) -> int:
+    """The columns that lists take; ``place`` says where a row is."""
+    lengths = lists.list.len() if isinstance(lists.dtype, pl.List) else lists.arr.len()
+    lengths = lengths.fill_null(1)
+    row = lengths.arg_max()
+    longest = 0 if row is None else int(lengths[row])
+    if row is not None and longest > _WIDEST_BAG:
+        raise DataError(
+            f"{place(row)}: the list in column {lists.name!r} has {longest:,} tokens; at most "
+            f"{_WIDEST_BAG} are possible, so keep the ones that matter"
+        )
+    return max(longest, 2)  # one column would be a single value, which is never absent
+
+
+def finite_numbers(values: pl.Series) -> NDArray[np.float64]:
+    """The numbers among values; what cannot be read is reported when it is encoded."""
+    numbers: NDArray[np.float64] = values.cast(pl.Float64, strict=False).drop_nulls().to_numpy()
+    return numbers[np.isfinite(numbers)]
+
+
+def quantile_edges(numbers: NDArray[np.float64], place: str) -> tuple[float, ...]:
+    """Edges of bins that hold about equally many numbers; ``place`` says whose they are."""
+    if len(numbers) == 0:
+        raise DataError(f"{place} holds no numbers")
+    return tuple(np.unique(np.quantile(numbers, np.arange(1, _BINS) / _BINS)).tolist())
 
 
 def is_unreadable(column: Column, dtype: pl.DataType) -> pl.Expr:

@@ -42,10 +42,13 @@ class Encoder:
         columns: the raw columns, one for each field
         tokens: field, token, id and count of every token that has an id of its own, sorted by
             field and id
+        min_count: that these were seen at least
     """
 
-    def __init__(self, kind: str, columns: Sequence[Column], tokens: pl.DataFrame) -> None:
-        self.kind = kind
+    def __init__(
+        self, kind: str, columns: Sequence[Column], tokens: pl.DataFrame, min_count: int = 1
+    ) -> None:
+        self.kind, self.min_count = kind, min_count
         self.columns = tuple(columns)
         sizes = np.bincount(tokens["field"].to_numpy(), minlength=len(self.columns)) + 1
         self.fields = tuple(
@@ -62,6 +65,7 @@ class Encoder:
             "format": FORMAT,
             "kind": self.kind,
             "columns": [asdict(column) for column in self.columns],
+            "min_count": self.min_count,
             "tokens_sha256": sha256(packed.getvalue()).hexdigest(),
         }
         write_whole(folder / _TOKENS, packed.getvalue())
@@ -91,7 +95,8 @@ class Encoder:
             packed = path.read_bytes()
             if sha256(packed).hexdigest() != description["tokens_sha256"]:
                 raise ValueError(f"its checksum is not the one in {_DESCRIPTION}")
-            return cls(description["kind"], columns, pl.read_parquet(packed))
+            tokens, min_count = pl.read_parquet(packed), description.get("min_count", 1)
+            return cls(description["kind"], columns, tokens, min_count)
         except FileNotFoundError:
             raise DataError(f"{path}: there is no such file; train again") from None
         except DataError:
@@ -100,9 +105,18 @@ class Encoder:
             raise DataError(f"{path}: the file is damaged ({error}); train again") from error
 
     def tokens(self, field: int) -> list[str]:
-        """The text of each token of a field, by id."""
-        texts = self.texts()[field].to_list()
-        return ["<rare>", *("<missing>" if text == MISSING else text for text in texts)]
+        """What the tokens of a field are called, by id: their texts, ``<rare>``, ``<missing>``.
+
+        Where a text is ``<rare>`` or ``<missing>`` itself, it is the other that gets more brackets.
+        """
+        texts = self.texts()[field]
+        missing = _unlike(texts, "<missing>")
+        named = (missing if text == MISSING else text for text in texts)
+        return [_unlike(texts, "<rare>"), *named]
+
+    def called(self, field: int, text: str | None) -> str:
+        """What the token of a text is called; None is a missing value."""
+        return text or _unlike(self.texts()[field], "<missing>")
 
     @cached_property
     def known(self) -> tuple[TokenTable, NDArray[np.int32]]:
@@ -152,3 +166,10 @@ class Encoder:
         starts = np.cumsum([0, *sizes]).tolist()
         values = self._tokens[name]
         return [values.slice(start, size) for start, size in zip(starts, sizes, strict=False)]
+
+
+def _unlike(texts: pl.Series, name: str) -> str:
+    """The name, in as many more brackets as it takes to be none of the texts."""
+    while name in texts:
+        name = f"<{name}>"
+    return name

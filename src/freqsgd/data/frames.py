@@ -10,14 +10,19 @@ from numpy.typing import NDArray
 
 from freqsgd.data.blocks import Block
 from freqsgd.data.coding import code_block
-from freqsgd.data.columns import Column, is_unreadable
+from freqsgd.data.columns import (
+    Column,
+    bag_width,
+    finite_numbers,
+    is_unreadable,
+    quantile_edges,
+)
 from freqsgd.data.dataset import DataError
 from freqsgd.data.encoder import Encoder
 from freqsgd.data.token_table import TokenTable
 from freqsgd.data.vocabulary import Vocabulary, to_ids
 
 __all__ = [
-    "bag_width",
     "code_frame",
     "empty_encoder",
     "encode_frame",
@@ -25,8 +30,6 @@ __all__ = [
     "new_encoder",
 ]
 
-_WIDEST_BAG = 256
-_BINS = 64
 _BLOCK_ROWS = 1 << 18
 
 
@@ -45,7 +48,7 @@ def new_encoder(
     codes = code_frame(frame, columns, vocabulary.table, add=True)
     vocabulary.count(codes)
     tokens, ids = vocabulary.rank(columns, min_count)
-    return Encoder("table", columns, tokens), to_ids(codes, ids)
+    return Encoder("table", columns, tokens, min_count), to_ids(codes, ids)
 
 
 def empty_encoder(columns: Sequence[Column]) -> Encoder:
@@ -75,17 +78,6 @@ def code_frame(
     return codes
 
 
-def bag_width(values: pl.Series) -> int:
-    """The columns that the lists of a field take."""
-    longest = int(values.list.len().fill_null(1).to_numpy().max(initial=1))
-    if longest > _WIDEST_BAG:
-        raise DataError(
-            f"column {values.name!r} has a list of {longest:,} tokens; at most {_WIDEST_BAG} are "
-            "possible, so keep the ones that matter"
-        )
-    return max(longest, 2)  # one column would be a single value, which is never absent
-
-
 def _check_kind(values: pl.Series, column: Column) -> None:
     name, has_lists = column.name, isinstance(values.dtype, pl.List)
     if has_lists and column.kind != "bag":
@@ -109,9 +101,5 @@ def _field(values: pl.Series, is_number: bool, numeric_rule: str) -> Column:
         return Column(name, "number")
     if numeric_rule != "quantiles":
         raise DataError(f"unknown numeric rule {numeric_rule!r}: known are log, quantiles")
-    numbers = values.cast(pl.Float64, strict=False).drop_nulls().to_numpy()
-    numbers = numbers[np.isfinite(numbers)]
-    if len(numbers) == 0:
-        raise DataError(f"column {name!r} holds no numbers")
-    edges = np.unique(np.quantile(numbers, np.arange(1, _BINS) / _BINS))
-    return Column(name, "number", edges=tuple(edges.tolist()))
+    edges = quantile_edges(finite_numbers(values), f"column {name!r}")
+    return Column(name, "number", edges=edges)

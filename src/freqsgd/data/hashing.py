@@ -176,5 +176,8 @@ def count_codes(codes: Any, counts: Any) -> None:
     """Add up how often each code occurs in a matrix."""
     for row in range(codes.shape[0]):
         for column in range(codes.shape[1]):
-            if codes[row, column] >= 0:
-                counts[codes[row, column]] += 1
+            code = codes[row, column]
+            if code >= len(counts):
+                raise IndexError("a code is out of range")
+            if code >= 0:
+                counts[code] += 1

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
-from freqsgd.data.blocks import read_blocks
-from freqsgd.data.columns import Column
-from freqsgd.data.dataset import DataError
+from freqsgd.data.blocks import Block, read_blocks
+from freqsgd.data.columns import Column, bag_width, finite_numbers, quantile_edges
 from freqsgd.data.formats import format_of
 from freqsgd.data.schema import check_file, check_names, file_schema, kind_of
 
 __all__ = ["table_columns"]
 
-_WIDEST_BAG = 256
-_BINS = 64
 _SAMPLE = 1 << 20  # values that quantiles are taken from, at most
 
 
@@ -48,33 +45,25 @@ def _look_closer(files: Sequence[Path], column: Column, numeric_rule: str) -> Co
 
 
 def _longest_list(files: Sequence[Path], name: str) -> int:
-    longest = 2  # one column would be a single value, which is never absent
+    longest = 0
     for file in files:
         for block in read_blocks(file, format_of(file), [name]):
-            lists = block.frame[name]
-            lengths = lists.list.len() if isinstance(lists.dtype, pl.List) else lists.arr.len()
-            found = int(lengths.fill_null(1).to_numpy().max(initial=1))
-            if found > _WIDEST_BAG:
-                row = block.numbers[int(lengths.fill_null(1).arg_max() or 0)]
-                raise DataError(
-                    f"{file}, row {row}: the list in column {name!r} has {found:,} tokens; at most "
-                    f"{_WIDEST_BAG} are possible, so keep the ones that matter"
-                )
-            longest = max(longest, found)
+            width = bag_width(block.frame[name], partial(_place, file, block))
+            longest = max(longest, width)
     return longest
 
 
+def _place(file: Path, block: Block, row: int) -> str:
+    return f"{file}, row {block.numbers[row]}"
+
+
 def _quantiles(files: Sequence[Path], name: str) -> tuple[float, ...]:
-    """Edges of bins that hold about equally many values."""
     sample, step, seen = np.empty(0), 1, 0
     for file in files:
         for block in read_blocks(file, format_of(file), [name]):
-            values = block.frame[name].cast(pl.Float64, strict=False).drop_nulls().to_numpy()
-            values = values[np.isfinite(values)]  # what cannot be read is reported when encoding
+            values = finite_numbers(block.frame[name])
             sample = np.concatenate([sample, values[-seen % step :: step]])
             seen += len(values)
             while len(sample) > _SAMPLE:
                 sample, step = sample[::2], 2 * step
-    if len(sample) == 0:
-        raise DataError(f"{files[0]}: column {name!r} holds no numbers")
-    return tuple(np.unique(np.quantile(sample, np.arange(1, _BINS) / _BINS)).tolist())
+    return quantile_edges(sample, f"{files[0]}: column {name!r}")

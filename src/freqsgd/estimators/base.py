@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
+from numbers import Integral
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from freqsgd.data.conversion import read_frame
+from freqsgd.data.conversion import read_frame, token_text
 from freqsgd.data.dataset import DataError, Dataset
 from freqsgd.data.encoder import Encoder
 from freqsgd.data.frames import empty_encoder, encode_frame, frame_columns, new_encoder
-from freqsgd.estimators.checks import check_table, classes_of, labels_of, weights_of
+from freqsgd.estimators import folder as folders
 from freqsgd.estimators.fitted import Fitted
-from freqsgd.estimators.learned import LearnedEstimator
-from freqsgd.estimators.options import check_options, numeric_names, rule_of, seed_of, settings_of
-from freqsgd.estimators.samples import (
+from freqsgd.estimators.inputs import (
     all_to_train,
+    check_options,
+    check_table,
+    classes_of,
     hold_out,
+    labels_of,
     no_samples,
+    numeric_names,
+    rows_that_count,
+    rule_of,
+    seed_of,
+    settings_of,
+    target_of,
     validate_on,
     warn_of_distinct,
 )
 from freqsgd.estimators.stream import Stream
+from freqsgd.export.vectors import Neighbor, Vectors
 from freqsgd.nn.fm import FM
 from freqsgd.training.find_lr import find_lr
 from freqsgd.training.fit import InterruptedFitError, Progress, fit
@@ -37,41 +50,42 @@ from freqsgd.training.settings import Settings
 __all__ = ["BaseClassifier"]
 
 
-class BaseClassifier(ClassifierMixin, LearnedEstimator):  # type: ignore[misc]
+class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A binary classifier of rows of categories."""
+
+    _kind: str  # of the model: "fm" or "deepfm"
+    _fitted: Fitted | None = None
+    _stream: Stream | None = None  # goes on from there, once partial_fit was called
 
     # ---- learning --------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, eval_set: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, eval_set: Any = None, sample_weight: Any = None) -> Self:
         """Train until the validation AUC stops rising, and keep the best epoch's model.
 
         Args:
             X: a pandas or polars frame, or an array, of categories; lists in a frame are bags
             y: the class of each row; there are two
             eval_set: (X, y) to validate on, instead of a part of the rows
-            sample_weight: times the loss of each row
+            sample_weight: times the loss of each row; a row of weight 0 is as if it were not there
         """
-        settings, rule = self._options(seed_of(self.random_state))
-        self._fitted = self._stream = None
-        X = self._check(X, y, reset=True)
-        classes = classes_of(y)
-        labels = labels_of(y, classes, len(X))
-        weights = weights_of(sample_weight, len(X))
-        if weights is not None and np.ptp(labels[weights > 0]) == 0:
-            raise DataError("the rows whose sample_weight is not 0 are all of one class")
-        frame = self._frame(X)
-        columns = frame_columns(frame, self._numeric(), self.numeric_rule)
-        encoder, ids = new_encoder(frame, columns, self.min_count)
-        warn_of_distinct(encoder, len(frame))
-        data = all_to_train(encoder, ids, labels, weights)
-        if eval_set is not None:
-            data = validate_on(data, *self._read_eval_set(eval_set, encoder, classes))
-        elif self.patience is not None:
-            data = hold_out(data, self.validation_fraction, settings.seed)
-        model, record = self._run(data, rule, settings)
-        self._keep(classes, settings.seed, record["lr"])
-        self._keep_record(record)
-        self._fitted = Fitted.of_run(model, data, rule, self.best_epoch_)
+        with self._or_as_before():
+            self._fitted = self._stream = None
+            settings, rule = self._options(seed_of(self.random_state))
+            frame = self._frame(self._check(X, y, reset=True))
+            frame, target, weights = rows_that_count(frame, y, sample_weight)
+            classes = classes_of(target)
+            columns = frame_columns(frame, self._numeric(), self.numeric_rule)
+            encoder, ids = new_encoder(frame, columns, self.min_count)
+            warn_of_distinct(encoder, len(frame))
+            data = all_to_train(encoder, ids, labels_of(target, classes), weights)
+            if eval_set is not None:
+                data = validate_on(data, *self._read_eval_set(eval_set, encoder, classes))
+            elif self.patience is not None:
+                data = hold_out(data, self.validation_fraction, settings.seed)
+            model, record = self._run(data, rule, settings)
+            self._keep(classes, settings.seed, record["lr"])
+            self._keep_record(record)
+            self._fitted = Fitted.of_run(model, data, rule, self.best_epoch_)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -81,41 +95,45 @@ class BaseClassifier(ClassifierMixin, LearnedEstimator):  # type: ignore[misc]
             X: as for ``fit``
             y: the class of each row
             classes: both classes, needed by the first call unless its ``y`` holds both
-            sample_weight: times the loss of each row
+            sample_weight: as for ``fit``
         """
-        known = self.__sklearn_is_fitted__()
-        X = self._check(X, y, reset=not known)
-        found = classes_of(y if classes is None else classes) if not known else self.classes_
-        if classes is not None and not np.array_equal(classes_of(classes), found):
-            raise DataError(f"classes must stay what they were, {found.tolist()}")
-        labels = labels_of(y, found, len(X))
-        weights = weights_of(sample_weight, len(X))
-        frame = self._frame(X)
-        stream = self._stream or self._open_stream(frame, labels, weights)
-        stream.learn(frame, labels, weights)
-        self._stream, self._fitted = stream, None
-        self._keep(found, stream.settings.seed, stream.lr)
+        with self._or_as_before():
+            known = self.__sklearn_is_fitted__()
+            frame = self._frame(self._check(X, y, reset=not known))
+            frame, target, weights = rows_that_count(frame, y, sample_weight)
+            given = target if classes is None else target_of(classes, "classes")
+            found = self.classes_ if known else classes_of(given)
+            if classes is not None and not np.array_equal(classes_of(given), found):
+                raise DataError(f"classes must stay what they were, {found.tolist()}")
+            labels = labels_of(target, found)
+            stream = self._stream_for(frame, labels, weights)
+            stream.learn(frame, labels, weights)
+            self._keep(found, stream.settings.seed, stream.lr)
+            self._stream, self._fitted = stream, None
         return self
 
-    def _open_stream(
+    def _stream_for(
         self,
         frame: pl.DataFrame,
         labels: NDArray[np.uint8],
         weights: NDArray[np.float32] | None,
     ) -> Stream:
-        """Go on from what ``fit`` left, or begin without tokens."""
-        fitted = self._fitted
-        settings, rule = self._options(self._seed if fitted else seed_of(self.random_state))
-        if fitted:
-            rule = replace(rule, lr=self.lr_)
-        else:
+        """Go on from what was learned, or begin without tokens."""
+        fitted, known = self._fitted, self.__sklearn_is_fitted__()
+        settings, rule = self._options(self._seed if known else seed_of(self.random_state))
+        if self._stream is not None:
+            self._stream.check_same(rule, settings, self.threads)
+            return self._stream
+        lr = self.lr_ if known and rule.lr is None else rule.lr
+        if fitted is None:
             columns = frame_columns(frame, self._numeric(), self.numeric_rule)
-            if rule.lr is None:
+            if lr is None:
                 first = all_to_train(*new_encoder(frame, columns, 1), labels, weights)
-                rule = replace(rule, lr=find_lr(first, rule, settings, threads=self.threads))
+                lr = find_lr(first, rule, settings, threads=self.threads)
             encoder = empty_encoder(columns)
             fitted = Fitted(build_model(no_samples(encoder), settings), encoder)
-        return Stream(fitted, rule, settings, self.threads)
+        assert lr is not None
+        return Stream(fitted, rule, lr, settings, self.threads)
 
     def _options(self, seed: int) -> tuple[Settings, Rule]:
         params = self.get_params(deep=False)
@@ -140,8 +158,7 @@ class BaseClassifier(ClassifierMixin, LearnedEstimator):  # type: ignore[misc]
         frame = self._frame(self._check(X, reset=False))
         if self._stream is not None:
             return self._stream.predict(frame).astype(np.float64)
-        assert self._fitted is not None
-        return self._fitted.predict(frame, self.threads).astype(np.float64)
+        return self._learned().predict(frame, self.threads).astype(np.float64)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """The probability of each class."""
@@ -153,6 +170,96 @@ class BaseClassifier(ClassifierMixin, LearnedEstimator):  # type: ignore[misc]
         above: NDArray[np.bool_] = self.decision_function(X) > 0
         return self.classes_[above.astype(np.int64)]
 
+    # ---- what was learned ------------------------------------------------------------------------
+
+    @property
+    def model_(self) -> FM:
+        """The trained torch module; after ``partial_fit`` a copy of it."""
+        return self._learned().model
+
+    @property
+    def encoder_(self) -> Encoder:
+        """Turns values into ids of the model."""
+        return self._learned().encoder
+
+    def vectors(self, column: str) -> Vectors:
+        """The vectors of a column's values; where these are numbers, of their bins."""
+        return self._learned().vectors(self._place(column))
+
+    def neighbors(self, column: str, value: Any, top: int = 10) -> list[Neighbor]:
+        """The values of a column whose vectors have the highest cosine with that of a value."""
+        encoder, place = self.encoder_, self._place(column)
+        if encoder.columns[place].is_number:
+            raise DataError(
+                f"column {column!r} holds numbers, and it is bins of them that have vectors: "
+                f"see vectors({column!r})"
+            )
+        name = encoder.called(place, token_text(value))
+        return self.vectors(column).nearest([name], top)[0]
+
+    def save(self, path: str | Path) -> None:
+        """Write a model folder, which ``load`` and the commands of ``freqsgd`` read."""
+        learned, params = self._learned(), self.get_params(deep=False)
+        if not isinstance(params["random_state"], Integral | None):
+            params["random_state"] = self._seed  # which was drawn from it
+        saved = folders.Saved(
+            params,
+            self.classes_,
+            self.lr_,
+            self._seed,
+            has_names=hasattr(self, "feature_names_in_"),
+            record=getattr(self, "_record", {"options": {}}),
+        )
+        folders.save(Path(path), learned, saved)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a model folder that ``save`` or ``freqsgd train`` wrote."""
+        fitted, saved = folders.load(Path(path), cls._kind, cls._get_param_names())
+        estimator = cls(**saved.params)
+        names = [column.name for column in fitted.encoder.columns]
+        estimator.n_features_in_ = len(names)
+        if saved.has_names:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        estimator._keep(saved.classes, saved.seed, saved.lr)
+        if "epochs" in saved.record:
+            estimator._keep_record(saved.record)
+        estimator._fitted = fitted
+        return estimator
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {**super().__getstate__()}
+        state.pop("_stream", None)
+        if self.__sklearn_is_fitted__():
+            state["_fitted"] = replace(self._learned())  # without vectors that were asked for
+        return state
+
+    def _learned(self) -> Fitted:
+        check_is_fitted(self)
+        if self._stream is not None:
+            return self._stream.fitted()
+        assert self._fitted is not None
+        return self._fitted
+
+    def _keep(self, classes: NDArray[Any], seed: int, lr: float) -> None:
+        self.classes_, self._seed, self.lr_ = classes, seed, lr
+
+    def _keep_record(self, record: dict[str, Any]) -> None:
+        self._record = record
+        self.history_: list[dict[str, Any]] = record["epochs"]
+        self.n_iter_ = len(self.history_)
+        self.best_epoch_: int = record["best_epoch"]
+
+    @contextlib.contextmanager
+    def _or_as_before(self) -> Iterator[None]:
+        """Whatever goes wrong, leave the estimator with what it had."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
+
     # ---- scikit-learn ----------------------------------------------------------------------------
 
     def __sklearn_tags__(self) -> Any:
@@ -160,6 +267,9 @@ class BaseClassifier(ClassifierMixin, LearnedEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
         tags.classifier_tags.multi_class = False
         return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._fitted is not None or self._stream is not None
 
     # ---- what it is given ------------------------------------------------------------------------
 
@@ -178,11 +288,28 @@ class BaseClassifier(ClassifierMixin, LearnedEstimator):  # type: ignore[misc]
         if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
             raise DataError("eval_set must be a pair (X, y)")
         X, y = eval_set
-        frame = self._frame(self._check(X, reset=False))
-        return encode_frame(encoder, frame), labels_of(y, classes, len(frame), "y of eval_set")
+        name = "y of eval_set"
+        frame, target, _ = rows_that_count(self._frame(self._check(X, reset=False)), y, name=name)
+        return encode_frame(encoder, frame), labels_of(target, classes, name)
+
+    def _names(self) -> list[str]:
+        if hasattr(self, "feature_names_in_"):
+            return [str(name) for name in self.feature_names_in_]
+        return [f"x{place}" for place in range(self.n_features_in_)]
 
     def _numeric(self) -> list[str]:
-        return numeric_names(self.numeric, self._names())
+        """The columns of numbers; once it is fitted they stay what they are."""
+        learned = self._stream or self._fitted
+        if learned is None:
+            return numeric_names(self.numeric, self._names())
+        return [column.name for column in learned.columns if column.is_number]
+
+    def _place(self, column: str) -> int:
+        check_is_fitted(self)
+        names = self._names()
+        if column not in names:
+            raise DataError(f"there is no column {column!r}: the columns are {', '.join(names)}")
+        return names.index(column)
 
 
 def _print_epochs(progress: Progress, record: dict[str, Any]) -> None:

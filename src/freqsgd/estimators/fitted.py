@@ -13,14 +13,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from freqsgd.data.columns import Column
 from freqsgd.data.dataset import Dataset
 from freqsgd.data.encoder import Encoder
 from freqsgd.data.frames import encode_frame
+from freqsgd.export.vectors import Vectors
 from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.training.engine import Engine, predictor_for
 from freqsgd.training.rules import Rule
 
-__all__ = ["Fitted", "resized", "resized_state"]
+__all__ = ["Fitted", "counts_of", "resized", "resized_state"]
 
 _BY_ROW = ("counts", "state", "moment")  # optimizer state that has a row for each token
 
@@ -34,6 +36,7 @@ class Fitted:
     state: dict[str, Tensor] = field(default_factory=dict)
     samples: int = 0  # that the state has seen
     steps: int = 0
+    _vectors: dict[int, Vectors] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of_run(cls, model: FM, data: Dataset, rule: Rule, epochs: int) -> Fitted:
@@ -42,10 +45,20 @@ class Fitted:
         fitted = cls(model, data.encoder)
         if rule.counts:
             fitted.samples = epochs * len(data.splits.train)
-            small = fitted.samples * max(model.widths) < 2**31
-            counts = torch.from_numpy(epochs * data.token_counts)
-            fitted.state = {"counts": counts.int() if small else counts}
+            fitted.state = {"counts": counts_of(epochs * data.token_counts)}
         return fitted
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The raw columns, one for each field."""
+        return self.encoder.columns
+
+    def vectors(self, place: int) -> Vectors:
+        """The vectors of a field, made when they are first asked for."""
+        if place not in self._vectors:
+            name = self.columns[place].name
+            self._vectors[place] = Vectors.of(self.model, self.encoder, place, name)
+        return self._vectors[place]
 
     def predict(self, frame: pl.DataFrame, threads: int | None) -> NDArray[np.float32]:
         """Log odds of the rows of a frame."""
@@ -55,6 +68,12 @@ class Fitted:
         """Give the state to an engine whose model has these sizes; what is not known stays new."""
         known = resized_state(self.state, self.model.sizes, sizes)
         engine.load_state({**engine.state, **known}, self.samples, self.steps)
+
+
+def counts_of(seen: NDArray[np.int64]) -> Tensor:
+    """Counters of the optimizer, in 32 bits if they fit."""
+    counts = torch.from_numpy(seen)
+    return counts.int() if seen.max(initial=0) < 2**31 else counts
 
 
 def resized(model: FM, sizes: Sequence[int], widths: Sequence[int]) -> FM:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
-from freqsgd.estimators.fitted import Fitted
-from freqsgd.estimators.samples import no_samples
+from freqsgd.estimators.fitted import Fitted, counts_of
+from freqsgd.estimators.inputs import no_samples
 from freqsgd.training import checkpoint
 from freqsgd.training.model_folder import MODEL, load_encoder, load_model, make_folder, save_model
 
@@ -39,14 +38,11 @@ def save(folder: Path, fitted: Fitted, saved: Saved) -> None:
     """Write a folder that holds no model yet; a folder with weights is complete."""
     if (folder / MODEL).exists():
         raise DataError(f"{folder} holds a model already: use another folder")
-    make_folder(folder)
     classes = saved.classes
     if classes.dtype == object and all(isinstance(value, str) for value in classes):
         classes = classes.astype(str)
     if classes.dtype.kind not in _CLASS_KINDS:
         raise DataError(f"classes {classes.tolist()} cannot be saved: use texts or numbers")
-    steps = {"samples": fitted.samples, "steps": fitted.steps}
-    checkpoint.save(folder / OPTIMIZER, fitted.state, steps)
     description = {
         "estimator": {
             "params": {name: _plain(value) for name, value in saved.params.items()},
@@ -58,6 +54,9 @@ def save(folder: Path, fitted: Fitted, saved: Saved) -> None:
         "record": saved.record,
         "data": {},
     }
+    steps = {"samples": fitted.samples, "steps": fitted.steps}
+    make_folder(folder)
+    checkpoint.save(folder / OPTIMIZER, fitted.state, steps)
     save_model(folder, fitted.model, no_samples(fitted.encoder), description)
 
 
@@ -82,8 +81,10 @@ def load(folder: Path, kind: str, names: Collection[str]) -> tuple[Fitted, Saved
 def _plain(value: Any) -> Any:
     """A parameter as JSON has it."""
     if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    return list(value) if isinstance(value, tuple) else value
+        value = value.tolist()
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    return value
 
 
 def _with_tuples(params: dict[str, Any]) -> dict[str, Any]:
@@ -98,6 +99,8 @@ def _of_command(fitted: Fitted, record: dict[str, Any], names: Collection[str]) 
     params = {**rule, **settings, "random_state": seed, "dim": fitted.model.dim}
     params["lr"] = "auto" if rule["lr"] is None else rule["lr"]
     params["numeric"] = tuple(column.name for column in columns if column.is_number)
+    params["numeric_rule"] = "quantiles" if any(column.edges for column in columns) else "log"
+    params["min_count"] = fitted.encoder.min_count
     params = {name: value for name, value in params.items() if name in names}
     return Saved(_with_tuples(params), np.array([0, 1]), record["lr"], seed, True, record)
 
@@ -107,5 +110,5 @@ def _count_from_dictionary(fitted: Fitted, description: dict[str, Any]) -> None:
     if description["record"]["optimizer"] != "cfsgd":
         return
     counts = [np.append(0, counts.to_numpy()) for counts in fitted.encoder.counts()]  # 0: rare
-    fitted.state = {"counts": torch.from_numpy(np.concatenate(counts).astype(np.int32))}
+    fitted.state = {"counts": counts_of(np.concatenate(counts))}
     fitted.samples = int(description["data"]["rows"])

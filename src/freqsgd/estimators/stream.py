@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
-import torch
 from numpy.typing import NDArray
 
+from freqsgd.data.columns import Column
 from freqsgd.data.dataset import DataError
 from freqsgd.data.growing import GrowingEncoder
 from freqsgd.estimators.fitted import Fitted, resized, resized_state
@@ -27,25 +28,46 @@ class Stream:
     Args:
         fitted: where to begin
         rule: the optimizer; fasgd cannot be used, for it must know all frequencies before
+        lr: learning rate, where the rule leaves it open
         settings: size of a step, seed and scale of new vectors
         threads: of the kernels
     """
 
-    def __init__(self, fitted: Fitted, rule: Rule, settings: Settings, threads: int | None) -> None:
+    def __init__(
+        self, fitted: Fitted, rule: Rule, lr: float, settings: Settings, threads: int | None
+    ) -> None:
         if rule.optimizer == "fasgd":
             raise DataError(
                 "fasgd must know all frequencies before training: use cfsgd, which counts them"
             )
-        self.rule, self.lr, self.settings = rule, rule.law.lr, settings
+        self.lr, self.settings = lr, settings
+        self._given = _flat(rule, settings, threads)
+        self._rule = replace(rule, lr=lr)
         self._options: dict[str, Any] = {
             "seed": settings.seed,
             "batch_size": settings.batch_size,
             "threads": threads,
         }
         self.dictionary = GrowingEncoder(fitted.encoder)
-        self.model = resized(fitted.model, fitted.model.sizes, fitted.model.widths)
-        self.engine = engine_for(self.model, rule, **self._options)
-        fitted.hand_over(self.engine, self.model.sizes)
+        self._started = self.dictionary.sizes  # rows of each field whose vectors have been drawn
+        model = resized(fitted.model, fitted.model.sizes, fitted.model.widths)
+        self.engine = engine_for(model, self._rule, **self._options)
+        fitted.hand_over(self.engine, model.sizes)
+        self._copy: Fitted | None = None  # of what was learned so far, if it was asked for
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The raw columns, one for each field."""
+        return self.dictionary.columns
+
+    def check_same(self, rule: Rule, settings: Settings, threads: int | None) -> None:
+        """Refuse parameters that are not those the stream began with."""
+        for name, value in _flat(rule, settings, threads).items():
+            if value != self._given[name]:
+                raise DataError(
+                    f"{name} was {self._given[name]} when this stream began and cannot become "
+                    f"{value}: set it back, or begin a new one"
+                )
 
     def learn(
         self,
@@ -54,55 +76,65 @@ class Stream:
         weights: NDArray[np.float32] | None = None,
     ) -> None:
         """Take the steps of one pass over some rows, in their order."""
-        before = self.dictionary.sizes.copy()
+        self._copy = None
         ids = self.dictionary.take_in(frame)
-        self._make_room()
-        self._start_vectors(before, self.dictionary.sizes)
-        steps = -(-len(ids) // self.engine.batch_size)
-        lrs = np.full(steps, self.lr)
+        self._start_vectors()
+        engine, size = self.engine, self.engine.batch_size
+        lrs = np.full(-(-len(ids) // size), self.lr)
         try:
-            for _ in self.engine.train(ids, labels, np.arange(len(ids)), lrs, weights=weights):
+            for _ in engine.train(ids, labels, np.arange(len(ids)), lrs, weights=weights):
                 pass
+            last = ids[(len(lrs) - 1) * size :]
+            if not np.isfinite(engine.predict(last)).all():
+                raise DivergedError(engine.steps - 1)  # whose loss was taken before it
         except DivergedError as error:
             raise DataError(f"{error} at lr {self.lr:g}: start again with a smaller lr") from None
 
     def predict(self, frame: pl.DataFrame) -> NDArray[np.float32]:
         """Log odds of the rows of a frame."""
+        self._make_room()
         return self.engine.predict(self.dictionary.encode(frame))
 
     def fitted(self) -> Fitted:
         """A copy of what was learned so far, without spare rows."""
-        engine, model = self.engine, self.model
-        sizes = self.dictionary.sizes.tolist()
-        return Fitted(
-            resized(model, sizes, model.widths),
-            self.dictionary.encoder(),
-            resized_state(engine.state, model.sizes, sizes),
-            engine.samples,
-            engine.steps,
-        )
+        if self._copy is None:
+            self._start_vectors()
+            engine, model = self.engine, self.engine.model
+            sizes = self.dictionary.sizes.tolist()
+            self._copy = Fitted(
+                resized(model, sizes, model.widths),
+                self.dictionary.encoder(),
+                resized_state(engine.state, model.sizes, sizes),
+                engine.samples,
+                engine.steps,
+            )
+        return self._copy
 
     def _make_room(self) -> None:
-        needed, sizes = self.dictionary.sizes.tolist(), self.model.sizes
-        widths = [column.width for column in self.dictionary.columns]
-        pairs = zip(needed, sizes, strict=True)
-        larger = [size if need <= size else max(need, 2 * size) for need, size in pairs]
-        if larger == sizes and widths == self.model.widths:
+        """Rows for all tokens of the dictionary: also for those that an interrupted call left."""
+        old, model = self.engine, self.engine.model
+        widths = [column.width for column in self.columns]
+        pairs = zip(self.dictionary.sizes.tolist(), model.sizes, strict=True)
+        sizes = [size if need <= size else max(need, 2 * size) for need, size in pairs]
+        if sizes == model.sizes and widths == model.widths:
             return
-        state = resized_state(self.engine.state, sizes, larger)
-        samples, steps = self.engine.samples, self.engine.steps
-        self.model = resized(self.model, larger, widths)
-        self.engine = engine_for(self.model, self.rule, **self._options)
-        self.engine.load_state(state, samples, steps)
+        engine = engine_for(resized(model, sizes, widths), self._rule, **self._options)
+        engine.load_state(resized_state(old.state, model.sizes, sizes), old.samples, old.steps)
+        self.engine = engine
 
-    def _start_vectors(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> None:
+    def _start_vectors(self) -> None:
         """Draw the vectors of new tokens: xavier-uniform for the number of tokens so far."""
-        dim = self.model.dim
-        bound = self.settings.init_scale * (6 / (after.sum() + dim)) ** 0.5
+        self._make_room()
+        model, before, after = self.engine.model, self._started, self.dictionary.sizes
+        bound = self.settings.init_scale * (6 / (after.sum() + model.dim)) ** 0.5
         generator = np.random.Generator(np.random.PCG64([self.settings.seed, int(before.sum())]))
-        starts = np.cumsum([0, *self.model.sizes])
-        with torch.no_grad():
-            for start, old, new in zip(starts, before, after, strict=False):
-                vectors = generator.uniform(-bound, bound, (new - old, dim))
-                rows = self.model.tokens.weight[start + old : start + new]
-                rows[:, :dim] = torch.from_numpy(vectors)
+        starts = np.cumsum([0, *model.sizes])
+        table = model.tokens.weight.detach().numpy()
+        for start, old, new in zip(starts, before, after, strict=False):
+            vectors = generator.uniform(-bound, bound, (new - old, model.dim))
+            table[start + old : start + new, : model.dim] = vectors
+        self._started = after
+
+
+def _flat(rule: Rule, settings: Settings, threads: int | None) -> dict[str, Any]:
+    return {**asdict(settings), **asdict(rule), "threads": threads}

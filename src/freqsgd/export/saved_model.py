@@ -13,7 +13,7 @@ from freqsgd.data.dataset import DataError
 from freqsgd.nn.fm import FM
 from freqsgd.training.model_folder import MODEL, load_encoder, load_model
 
-__all__ = ["FILES", "SavedModel"]
+__all__ = ["FILES", "SavedModel", "field_rows"]
 
 FILES = (MODEL, "encoder.json", "tokens.parquet")
 
@@ -45,21 +45,14 @@ class SavedModel:
 
     def rows(self, field: int) -> NDArray[np.float32]:
         """A field's part of the table: a vector and, last, the linear weight of each token."""
-        first, size = sum(self.model.sizes[:field]), self.model.sizes[field]
-        table: NDArray[np.float32] = self.model.tokens.weight.detach().numpy()
-        return table[first : first + size]
+        return field_rows(self.model, field)
 
-    def tokens(self, field: int) -> list[str]:
-        """What a field's tokens are called, by id."""
-        if self.encoder is None:
-            return [str(number) for number in range(self.model.sizes[field])]
-        return self.encoder.tokens(field)
 
-    def counts(self, field: int) -> NDArray[np.int64] | None:
-        """How often the tokens were seen in the training file; -1 for rare ones, not counted."""
-        if self.encoder is None:
-            return None
-        return np.concatenate([[-1], self.encoder.counts()[field].to_numpy()])
+def field_rows(model: FM, field: int) -> NDArray[np.float32]:
+    """A field's part of a model's table."""
+    first, size = sum(model.sizes[:field]), model.sizes[field]
+    table: NDArray[np.float32] = model.tokens.weight.detach().numpy()
+    return table[first : first + size]
 
 
 def _columns(names: Sequence[str], model: FM) -> tuple[Column, ...]:

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
+from freqsgd.data.encoder import Encoder
 from freqsgd.export import arrays, word2vec
 from freqsgd.export.choosing import choose, close_to
-from freqsgd.export.saved_model import SavedModel
+from freqsgd.export.saved_model import SavedModel, field_rows
+from freqsgd.nn.fm import FM
 
 __all__ = ["Neighbor", "Vectors", "key"]
 
@@ -77,9 +79,16 @@ class Vectors:
     def of_saved(cls, saved: SavedModel, field: str | None = None) -> Vectors:
         """The vectors of a field of a model that has been read."""
         name = choose("field", field, saved.fields)
-        number = saved.fields.index(name)
-        rows = saved.rows(number)[:, : saved.model.dim]
-        return cls(saved.tokens(number), rows, saved.counts(number), name)
+        return cls.of(saved.model, saved.encoder, saved.fields.index(name), name)
+
+    @classmethod
+    def of(cls, model: FM, encoder: Encoder | None, field: int, name: str) -> Vectors:
+        """A copy of a field's vectors; without an encoder its tokens are called by their ids."""
+        matrix = field_rows(model, field)[:, : model.dim].copy()
+        if encoder is None:
+            return cls([str(number) for number in range(len(matrix))], matrix, name=name)
+        counts = np.append(-1, encoder.counts()[field].to_numpy())  # rare tokens are not counted
+        return cls(encoder.tokens(field), matrix, counts, name)
 
     @property
     def trained(self) -> NDArray[np.bool_]:
