@@ -144,8 +144,11 @@ def test_lists_are_bags(clicks):
     [
         (["--optimizers", "sgd,adamw"], ["unknown optimizer 'adamw'", "cfsgd"]),
         (["--optimizers", ","], ["names none of"]),
-        (["--lr", "cfsgd"], ["pairs such as sgd=10,cfsgd=1"]),
-        (["--lr", "cfsgd=fast"], ["'cfsgd=fast' is not one"]),
+        (["--lr", "cfsgd"], ["--lr takes a number or auto, not 'cfsgd'"]),
+        (["--lr", "cfsgd=fast"], ["--lr takes a number or auto, not 'fast'"]),
+        (["--lr", "cfsgd="], ["pairs such as sgd=10,cfsgd=auto", "'cfsgd=' is none"]),
+        (["--lr", "sgd=1,sgd=2"], ["--lr names sgd twice"]),
+        (["--lr", "sgd=0"], ["--lr 0 would learn nothing"]),
         (["--lr", "fasgd=1"], ["--lr names fasgd, which --optimizers does not"]),
         (["--lr", "sgd=-1"], ["lr must be"]),
         (["--model", "gbm"], ["unknown model 'gbm'"]),

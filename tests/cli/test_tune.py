@@ -65,9 +65,6 @@ def test_tune_writes_results_report_and_models_and_goes_on_after_ctrl_c(tmp_path
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--weight-decay", "1e-3"], "--weight-decay is searched"),
-        (["--init-scale", "1"], "--init-scale is searched"),
-        (["--lr", "cfsgd=1"], "--lr is searched"),
         (["--optimizers", "lion"], "unknown optimizer 'lion'"),
         (["--trials", "0"], "trials must be at least 1"),
     ],
@@ -77,6 +74,25 @@ def test_bad_options_are_refused(arguments, words, tmp_path):
     assert isinstance(done.exception, DataError)
     assert words in str(done.exception)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("option", ["--lr", "--init-scale", "--lr-decay", "--weight-decay"])
+def test_what_is_searched_is_no_option(option, tmp_path):
+    done = CliRunner().invoke(app, ["tune", "--out", str(tmp_path / "out"), option, "1"])
+    assert done.exit_code == 2
+    assert f"No such option: {option}" in done.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_results_are_never_without_their_command(tmp_path, monkeypatch):
+    def killed(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("freqsgd.cli.tune.write_report", killed)
+    options = ["--optimizers", "cfsgd", "--trials", "1", "--out", str(tmp_path)]
+    done = CliRunner().invoke(app, ["tune", *GENERATED, *options])
+    assert isinstance(done.exception, MemoryError)
+    assert json.loads((tmp_path / "results.json").read_text())["command"].startswith("freqsgd ")
 
 
 def test_help_has_an_example_and_not_what_is_searched():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -15,27 +16,38 @@ from freqsgd.training.presets import with_preset
 from freqsgd.training.rules import OPTIMIZERS, Rule
 from freqsgd.training.settings import Settings
 
-__all__ = ["chosen", "data_options", "rates", "rule_options", "settings", "takes", "words"]
+__all__ = [
+    "chosen",
+    "data_options",
+    "rates",
+    "rule_options",
+    "settings",
+    "shared_settings",
+    "takes",
+    "words",
+]
+
+_Made = TypeVar("_Made")
 
 
-def takes(**groups: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of some groups; it is called with what they make of them."""
+def takes(**groups: Callable[..., Any]) -> Callable[[Callable[..., _Made]], Callable[..., _Made]]:
+    """Give a command, or a group, the options of some groups; it gets what they make of them."""
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+    def decorate(command: Callable[..., _Made]) -> Callable[..., _Made]:
         own = inspect.signature(command, eval_str=True).parameters
         wanted = {
             name: inspect.signature(make, eval_str=True).parameters for name, make in groups.items()
         }
 
         @wraps(command)
-        def whole(**given: Any) -> None:
+        def whole(**given: Any) -> _Made:
             made = {}
             for name, make in groups.items():
                 try:
                     made[name] = make(**{key: given.pop(key) for key in wanted[name]})
                 except ValueError as error:
                     raise DataError(str(error)) from error
-            command(**given, **made)
+            return command(**given, **made)
 
         parameters = [p for name, p in own.items() if name not in groups]
         parameters += [p for group in wanted.values() for p in group.values()]
@@ -107,43 +119,52 @@ def data_options(
     )
 
 
-def settings(
+def shared_settings(
     model: Annotated[str, _option("fm or deepfm.", panel=_MODEL)] = "fm",
     dim: Annotated[
         int | None, _option("Size of the vectors (default: 64, deepfm 16).", panel=_MODEL)
     ] = None,
     hidden: Annotated[str, _option("Hidden layers of deepfm.", panel=_MODEL)] = "16,16",
     dropout: Annotated[float, _option("Of deepfm.", panel=_MODEL)] = 0.2,
-    init_scale: Annotated[
-        float, _option("Times the xavier-uniform start of the vectors.", panel=_MODEL)
-    ] = 1.0,
     epochs: Annotated[int, _option("At most.", panel=_MODEL)] = 60,
     patience: Annotated[
         int, _option("Epochs without a better validation AUC before it ends.", panel=_MODEL)
     ] = 2,
     batch_size: Annotated[int, _option("Samples of a step.", panel=_MODEL)] = 1024,
-    lr_decay: Annotated[
-        str, _option("constant, or linear: to 0 over all epochs.", panel=_MODEL)
-    ] = "constant",
     seed: Annotated[int, _option("Of start, order and dropout.", panel=_MODEL)] = 0,
     checkpoint_steps: Annotated[
         int | None, _option("Checkpoints within epochs too, after so many steps.", panel=_MODEL)
     ] = None,
 ) -> Settings:
-    """What all optimizers share."""
+    """What all optimizers share, also in a search."""
     return Settings(
         model=model,
         dim=dim,
         hidden=_layers(hidden),
         dropout=dropout,
-        init_scale=init_scale,
         epochs=epochs,
         patience=patience,
         batch_size=batch_size,
-        lr_decay=lr_decay,
         seed=seed,
         checkpoint_steps=checkpoint_steps,
     )
+
+
+def _searched_settings(
+    init_scale: Annotated[
+        float, _option("Times the xavier-uniform start of the vectors.", panel=_MODEL)
+    ] = 1.0,
+    lr_decay: Annotated[
+        str, _option("constant, or linear: to 0 over all epochs.", panel=_MODEL)
+    ] = "constant",
+) -> dict[str, Any]:
+    return {"init_scale": init_scale, "lr_decay": lr_decay}
+
+
+@takes(shared=shared_settings, searched=_searched_settings)
+def settings(*, shared: Settings, searched: dict[str, Any]) -> Settings:
+    """What all optimizers of a comparison share."""
+    return replace(shared, **searched)
 
 
 def rule_options(

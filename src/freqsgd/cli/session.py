@@ -19,7 +19,9 @@ from freqsgd.report import write_report
 from freqsgd.training.compare import RESULTS, write_results
 from freqsgd.training.fit import InterruptedFitError
 
-__all__ = ["session", "write_all"]
+__all__ = ["REPORT", "command_line", "session", "write_all"]
+
+REPORT = "report.html"
 
 
 @contextmanager
@@ -42,7 +44,12 @@ def session(
 
 def write_all(results: dict[str, Any], out: Path) -> Path:
     """Write ``results.json`` and the report; return where the report is."""
-    results["command"] = shlex.join(["freqsgd", *sys.argv[1:]])
+    results["command"] = command_line()
     write_results(results, out / RESULTS)
-    write_report(results, out / "report.html")
-    return out / "report.html"
+    write_report(results, out / REPORT)
+    return out / REPORT
+
+
+def command_line() -> str:
+    """The command that was given."""
+    return shlex.join(["freqsgd", *sys.argv[1:]])

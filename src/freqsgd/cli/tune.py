@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from freqsgd.cli.options import data_options, settings, takes, words
-from freqsgd.cli.session import session, write_all
+from freqsgd.cli.options import data_options, shared_settings, takes, words
+from freqsgd.cli.session import REPORT, command_line, session
 from freqsgd.cli.table import print_results
 from freqsgd.data.dataset import DataError
 from freqsgd.data.options import DataOptions
+from freqsgd.report import write_report
 from freqsgd.training.rules import OPTIMIZERS
-from freqsgd.training.search_space import SEARCHED
 from freqsgd.training.settings import Settings
 from freqsgd.training.tune import check_request
 from freqsgd.training.tune import tune as search
@@ -22,36 +21,7 @@ from freqsgd.training.tune import tune as search
 __all__ = ["tune"]
 
 
-def _shared(**given: Any) -> Settings:
-    """Settings without what is searched."""
-    for name in SEARCHED:
-        if given.pop(name) is not None:
-            option = "--" + name.replace("_", "-")
-            raise DataError(f"{option} is searched: leave it out")
-    return settings(**given)
-
-
-def _shared_signature() -> inspect.Signature:
-    kept = inspect.signature(settings, eval_str=True).parameters.values()
-    refused = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=Annotated[str | None, typer.Option(hidden=True)],
-        )
-        for name in SEARCHED
-    ]
-    kept_too = [
-        p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in kept if p.name not in SEARCHED
-    ]
-    return inspect.Signature([*kept_too, *refused])
-
-
-_shared.__signature__ = _shared_signature()  # type: ignore[attr-defined]
-
-
-@takes(data=data_options, shared=_shared)
+@takes(data=data_options, shared=shared_settings)
 def tune(
     out: Annotated[Path, typer.Option(help="Folder for trials, models, results and report.")],
     optimizers: Annotated[
@@ -84,8 +54,10 @@ def tune(
             threads=threads,
             resume=resume,
             listener=watcher.tuning,
+            command=command_line(),
         )
     if not results["runs"]:
         raise DataError("every trial of every optimizer diverged: try more --trials")
     print_results(results)
-    print(f"\nreport: {write_all(results, out)}")
+    write_report(results, out / REPORT)
+    print(f"\nreport: {out / REPORT}")

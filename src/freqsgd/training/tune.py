@@ -45,6 +45,7 @@ def tune(
     threads: int | None = None,
     resume: bool = False,
     listener: Listener | None = None,
+    command: str | None = None,
 ) -> dict[str, Any]:
     """Search the best settings of each optimizer; return the content of ``results.json``.
 
@@ -61,6 +62,7 @@ def tune(
         threads: of the kernels
         resume: go on with the trials in ``out``, to the same result
         listener: called some times a second, and after each job
+        command: the command line that does the same, for ``results.json``
     """
     names = list(optimizers)
     settings = replace(settings or Settings(), init_scale=1.0, lr_decay="constant")
@@ -77,7 +79,7 @@ def tune(
             threads=threads,
             listener=listener or (lambda progress: None),
         )
-        return search.go()
+        return search.go(command)
     except KeyboardInterrupt:  # outside of a run; within one, fit says so itself
         raise InterruptedFitError from None
 
@@ -156,7 +158,7 @@ class _Search:
 
     # ---- the jobs --------------------------------------------------------------------------------
 
-    def go(self) -> dict[str, Any]:
+    def go(self, command: str | None) -> dict[str, Any]:
         """Do all that is left; write and return the results."""
         state = self.state
         for number in range(state.planned):  # in turns, so that the time left is soon known
@@ -168,7 +170,7 @@ class _Search:
                 self._sweep(name, best)
                 self._train_best(name, best)
         results = describe(self.data, self.settings, self.threads)
-        results["runs"] = state.runs
+        results["runs"], results["command"] = state.runs, command
         results["tuning"] = {
             "trials": state.planned,
             "space": self._space(),
