@@ -27,8 +27,8 @@ def test_the_papers_rates_are_known_for_its_datasets_alone(optimizer):
 def test_every_best_preset_makes_a_rule_and_settings():
     values = preset("best", "movielens-1m", "fm", "cfsgd")
     rule, settings = with_preset(Rule("cfsgd"), Settings(dim=8), values)
-    assert (rule.lr, rule.max_lr, rule.weight_decay_power) == (3.0, 90.0, 0.5)
-    assert (settings.dim, settings.lr_decay, settings.epochs) == (8, "linear", 12)
+    assert (rule.lr, rule.max_lr, rule.weight_decay_power) == (3.0, 135.0, 0.5)
+    assert (settings.dim, settings.lr_decay, settings.epochs) == (8, "linear", 11)
 
 
 @pytest.mark.parametrize(

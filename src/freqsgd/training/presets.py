@@ -30,11 +30,11 @@ _BEST: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "cfsgd": {
             "lr": 3.0,
             "lr_decay": "linear",
-            "epochs": 12,
+            "epochs": 11,
             "patience": 4,
             "weight_decay": 5.4e-4,
             "weight_decay_power": 0.5,
-            "max_lr": 90.0,
+            "max_lr": 135.0,
             "linear_lr_scale": 0.3,
             "linear_decay_scale": 2.0,
         },
