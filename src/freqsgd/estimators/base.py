@@ -30,7 +30,7 @@ from freqsgd.estimators.inputs import (
     labels_of,
     no_samples,
     numeric_names,
-    rows_that_count,
+    rows_of,
     rule_of,
     seed_of,
     settings_of,
@@ -71,9 +71,10 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with self._or_as_before():
             self._fitted = self._stream = None
             settings, rule = self._options(seed_of(self.random_state))
-            frame = self._frame(self._check(X, y, reset=True))
-            frame, target, weights = rows_that_count(frame, y, sample_weight)
+            X = self._check(X, y, reset=True)
+            there, target, weights = rows_of(X, y, sample_weight)
             classes = classes_of(target)
+            frame = self._frame(X, there)
             columns = frame_columns(frame, self._numeric(), self.numeric_rule)
             encoder, ids = new_encoder(frame, columns, self.min_count)
             warn_of_distinct(encoder, len(frame))
@@ -99,13 +100,13 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         with self._or_as_before():
             known = self.__sklearn_is_fitted__()
-            frame = self._frame(self._check(X, y, reset=not known))
-            frame, target, weights = rows_that_count(frame, y, sample_weight)
-            given = target if classes is None else target_of(classes, "classes")
+            X = self._check(X, y, reset=not known)
+            there, target, weights = rows_of(X, y, sample_weight)
+            given = target if classes is None else np.asarray(classes)
             found = self.classes_ if known else classes_of(given)
             if classes is not None and not np.array_equal(classes_of(given), found):
                 raise DataError(f"classes must stay what they were, {found.tolist()}")
-            labels = labels_of(target, found)
+            frame, labels = self._frame(X, there), labels_of(target, found)
             stream = self._stream_for(frame, labels, weights)
             stream.learn(frame, labels, weights)
             self._keep(found, stream.settings.seed, stream.lr)
@@ -279,18 +280,18 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, X, y, reset=reset, skip_check_array=True)
         return X
 
-    def _frame(self, X: Any) -> pl.DataFrame:
-        return read_frame(X, self._names(), self._numeric())
+    def _frame(self, X: Any, there: slice | NDArray[np.int64] = slice(None)) -> pl.DataFrame:
+        """The rows of X that are there."""
+        return read_frame(X, self._names(), self._numeric())[there]
 
     def _read_eval_set(
         self, eval_set: Any, encoder: Encoder, classes: NDArray[Any]
     ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
             raise DataError("eval_set must be a pair (X, y)")
-        X, y = eval_set
-        name = "y of eval_set"
-        frame, target, _ = rows_that_count(self._frame(self._check(X, reset=False)), y, name=name)
-        return encode_frame(encoder, frame), labels_of(target, classes, name)
+        X, name = self._check(eval_set[0], reset=False), "y of eval_set"
+        target = target_of(eval_set[1], len(X), name)
+        return encode_frame(encoder, self._frame(X)), labels_of(target, classes, name)
 
     def _names(self) -> list[str]:
         if hasattr(self, "feature_names_in_"):

@@ -30,7 +30,7 @@ __all__ = [
     "labels_of",
     "no_samples",
     "numeric_names",
-    "rows_that_count",
+    "rows_of",
     "rule_of",
     "seed_of",
     "settings_of",
@@ -139,9 +139,11 @@ def check_table(X: Any, estimator: Any) -> Any:
     return check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator)
 
 
-def target_of(y: Any, name: str = "y") -> NDArray[Any]:
-    """A class for each row, none of them missing."""
+def target_of(y: Any, rows: int, name: str = "y") -> NDArray[Any]:
+    """The class of each row, none of them missing."""
     target: NDArray[Any] = column_or_1d(y, warn=True)
+    if len(target) != rows:
+        raise DataError(f"{name} has {len(target)} entries for {rows} rows")
     if target.dtype == object:
         missing = [row for row, value in enumerate(target) if is_missing(value)]
         if missing:
@@ -178,29 +180,34 @@ def labels_of(target: NDArray[Any], classes: NDArray[Any], name: str = "y") -> N
     return second.astype(np.uint8)
 
 
-def rows_that_count(
-    frame: pl.DataFrame, y: Any, sample_weight: Any = None, name: str = "y"
-) -> tuple[pl.DataFrame, NDArray[Any], NDArray[np.float32] | None]:
-    """The rows of a frame, their target and weights, without the rows whose weight is 0."""
-    target = target_of(y, name)
-    if len(target) != len(frame):
-        raise DataError(f"{name} has {len(target)} entries for {len(frame)} rows")
+def _weights(sample_weight: Any, rows: int) -> NDArray[np.float32] | None:
+    """One weight for each row, or None for equal ones."""
     if sample_weight is None:
-        return frame, target, None
+        return None
     weights = np.asarray(sample_weight, np.float32)
-    if weights.shape != target.shape:
+    if weights.shape != (rows,):
         raise DataError(
-            f"sample_weight must be one number for each of {len(target)} rows; its shape is "
+            f"sample_weight must be one number for each of {rows} rows; its shape is "
             f"{weights.shape}"
         )
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
         row = int(wrong.argmax())
         raise DataError(f"sample_weight must be finite and >= 0; in row {row} it is {weights[row]}")
-    counts = weights > 0
-    if not counts.any():
+    if not weights.any():
         raise DataError("Sample weights must contain at least one non-zero number.")
-    return frame.filter(pl.Series(counts)), target[counts], weights[counts]
+    return weights
+
+
+def rows_of(
+    X: Any, y: Any, sample_weight: Any
+) -> tuple[slice | NDArray[np.int64], NDArray[Any], NDArray[np.float32] | None]:
+    """Which rows are there, for those of weight 0 are not; their classes and weights."""
+    target, weights = target_of(y, len(X)), _weights(sample_weight, len(X))
+    if weights is None:
+        return slice(None), target, None
+    there = np.flatnonzero(weights)
+    return there, target[there], weights[there]
 
 
 # ---- samples -------------------------------------------------------------------------------------
