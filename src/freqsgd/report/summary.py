@@ -9,7 +9,7 @@ from freqsgd.report.background import caveats, compared
 from freqsgd.report.comparison import Best, Metric, best, first_reaching, leaders, representative
 from freqsgd.report.results import Epoch, Results
 from freqsgd.report.seeds import over_seeds
-from freqsgd.report.tuning_words import good_rates, tuned
+from freqsgd.report.tuning import good_rates, tuned
 from freqsgd.report.wording import difference, duration, enumerate_words, score, size, times
 
 __all__ = ["Statement", "summarize"]

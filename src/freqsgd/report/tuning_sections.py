@@ -9,8 +9,7 @@ from freqsgd.report import tuning_figures as figures
 from freqsgd.report.page import Chart, Section
 from freqsgd.report.results import Results
 from freqsgd.report.tables import plain_table
-from freqsgd.report.tuning import CLOSE, Study, good_range, read_studies
-from freqsgd.report.tuning_words import factor_words
+from freqsgd.report.tuning import CLOSE, Study, factor_words, good_range, read_studies
 from freqsgd.report.wording import enumerate_words, score
 
 if TYPE_CHECKING:
