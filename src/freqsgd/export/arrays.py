@@ -1,9 +1,11 @@
-"""Named arrays in one file that others can read: safetensors or npz."""
+"""Named arrays in one file that others can read, safetensors or npz; how files are written."""
 
 from __future__ import annotations
 
+import contextlib
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,23 @@ import torch
 from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
+from freqsgd.data.files import replacing
 from freqsgd.export.choosing import choose
-from freqsgd.export.writing import writing
 from freqsgd.training import checkpoint
 
-__all__ = ["read", "write"]
+__all__ = ["read", "write", "writing"]
 
 _FORMATS = ("safetensors", "npz")
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[Path]:
+    """Give a name to write under; the file gets its own once it is on the disk."""
+    try:
+        with replacing(path) as temporary:
+            yield temporary
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def write(path: Path, format: str, arrays: dict[str, NDArray[Any]]) -> None:

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
 from freqsgd.export import arrays
+from freqsgd.export.arrays import writing
 from freqsgd.export.choosing import choose
 from freqsgd.export.dictionary import dictionary_bytes
 from freqsgd.export.onnx_graph import onnx_bytes
 from freqsgd.export.saved_model import FILES, SavedModel
 from freqsgd.export.vectors import Vectors, key
-from freqsgd.export.writing import writing
 
 __all__ = ["FORMATS", "export_model"]
 

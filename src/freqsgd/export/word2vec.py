@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
-from freqsgd.export.writing import writing
+from freqsgd.export.arrays import writing
 
 __all__ = ["read", "write"]
 
