@@ -77,7 +77,7 @@ def test_words_table_command_and_machine_are_on_the_page(tmp_path):
         "State, MB",
         "Samples/s",
         "freqsgd compare --dataset movielens-1m --model fm --seed 0 --out results",
-        "Made-up CPU · 2 cores · 2 threads · torch 2.9 · Python 3.11",
+        "Made-up CPU · cores: 2 · threads: 2 · torch 2.9 · Python 3.11",
         "made 2024-05-01 12:00 UTC",
         "one counter per row",
         "The axis starts at 0.55, not at 0.",

@@ -50,12 +50,12 @@ def test_what_is_not_a_finite_number_counts_as_missing(broken):
 @pytest.mark.parametrize(
     ("changes", "labels"),
     [
-        ([{"lr": 1.0}, {"lr": 2.0}], ["CF-SGD, lr 1.0", "CF-SGD, lr 2.0"]),
-        ([{"seed": 0}, {"seed": 1}], ["CF-SGD, seed 0", "CF-SGD, seed 1"]),
-        ([{}, {}], ["CF-SGD, run 1", "CF-SGD, run 2"]),
+        ([{"lr": 1.0}, {"lr": 2.0}], ["CF-SGD (lr 1.0)", "CF-SGD (lr 2.0)"]),
+        ([{"seed": 0}, {"seed": 1}], ["CF-SGD (seed 0)", "CF-SGD (seed 1)"]),
+        ([{}, {}], ["CF-SGD (run 1)", "CF-SGD (run 2)"]),
         (
             [{"lr": 1.0, "seed": 0}, {"lr": 1.0, "seed": 1}, {"lr": 2.0, "seed": 0}],
-            ["CF-SGD, lr 1.0, seed 0", "CF-SGD, lr 1.0, seed 1", "CF-SGD, lr 2.0"],
+            ["CF-SGD (lr 1.0, seed 0)", "CF-SGD (lr 1.0, seed 1)", "CF-SGD (lr 2.0)"],
         ),
     ],
 )

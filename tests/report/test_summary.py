@@ -288,9 +288,9 @@ def test_rare_tokens_are_ranked_also_where_cfsgd_is_last():
 @pytest.mark.parametrize(
     ("auc", "words"),
     [
-        (0.79, "The best run (SGD) is 0.0100 below that."),
-        (0.81, "The best run (SGD) is 0.0100 above that."),
-        (0.8, "The best run (SGD) is exactly there."),
+        (0.79, "The best run, SGD, is 0.0100 below that."),
+        (0.81, "The best run, SGD, is 0.0100 above that."),
+        (0.8, "The best run, SGD, is exactly there."),
     ],
 )
 def test_generated_data_know_the_best_possible_score(auc, words):
@@ -320,5 +320,5 @@ def test_without_auc_the_validation_loss_decides_and_lower_is_better():
 def test_the_best_of_several_runs_speaks_for_an_optimizer():
     runs = [run_of("cfsgd", 0.6, lr=1.0), run_of("cfsgd", 0.8, lr=2.0), run_of("sgd", 0.5, 0.7)]
     assert (
-        "CF-SGD, lr 2.0 got there in epoch 1" in statements(make_results(*runs))["CF-SGD and SGD"]
+        "CF-SGD (lr 2.0) got there in epoch 1" in statements(make_results(*runs))["CF-SGD and SGD"]
     )

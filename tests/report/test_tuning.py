@@ -12,6 +12,7 @@ from freqsgd.report import tuning_figures
 from freqsgd.report.results import read_results
 from freqsgd.report.style import styles
 from freqsgd.report.tuning import good_range, read_studies
+from freqsgd.report.tuning_sections import tuning_sections
 from tests.report.made_up import HOSTILE, make_results, make_run, make_study, make_tuned
 from tests.report.test_page import elements
 from tests.report.test_summary import statements
@@ -62,6 +63,28 @@ def test_the_widths_are_told_widest_first_and_where_the_sweep_ends():
         "CF-SGD over a factor of at least 16, 0.5 to 8, and may go on below and above; "
         "Adam only at 4."
     )
+
+
+@pytest.mark.parametrize(("above", "told"), [(0.001, False), (0.003, True)])
+def test_a_sweep_that_surpasses_the_trials_is_told(above, told):
+    study = make_study("cfsgd")
+    best = study["best"]["value"]
+    study["lr_sweep"] = [{"lr": 1.0, "val_auc": best}, {"lr": 2.0, "val_auc": best + above}]
+    words = "best settings of CF-SGD do better than in any trial"
+    assert (words in statements(make_tuned(study))["Tuned"]) == told
+
+
+def test_what_is_left_out_is_told_from_what_does_not_apply(tmp_path):
+    with_none = make_study("cfsgd", best={"number": 0, "params": {"lr": 1.0, "max_lr_ratio": None}})
+    without = make_study("adam", best={"number": 0, "params": {"lr": 1.0}})
+    (table,) = [
+        section.html
+        for section in tuning_sections(read_results(make_tuned(with_none, without)))
+        if section.title == "Best settings"
+    ]
+    (row,) = [row for row in table.split("<tr>") if "Cap on" in row]
+    assert row.count("none") == 1
+    assert row.index("none") < row.index("\N{EN DASH}")
 
 
 def test_the_best_so_far_never_falls_and_counts_what_came_to_its_end():

@@ -253,6 +253,7 @@ def auc_by_frequency(results: Results) -> Figure | None:
     return figure(
         traces,
         barmode="group",
+        uniformtext={"mode": "hide", "minsize": 9},  # what cannot be read is left to the legend
         bargap=0.22,
         bargroupgap=0.08,
         hovermode="closest",

@@ -159,19 +159,19 @@ def read_epochs(epochs: Iterable[Any]) -> Iterable[Epoch]:
 
 def labels(runs: list[Mapping[str, Any]]) -> list[str]:
     """Names of the optimizers; runs of one optimizer are told apart by what differs among them."""
-    names = [display_name(run["optimizer"]) for run in runs]
+    names: list[tuple[str, ...]] = [(display_name(run["optimizer"]),) for run in runs]
     for key, word in (("lr", "lr"), ("weight_decay", "decay"), ("seed", "seed")):
         for name, times in Counter(names).items():
             alike = [place for place, other in enumerate(names) if other == name]
             if times > 1 and len({repr(runs[place].get(key)) for place in alike}) > 1:
                 for place in alike:
-                    names[place] = f"{name}, {word} {runs[place].get(key)}"
+                    names[place] = (*name, f"{word} {runs[place].get(key)}")
     for name, times in Counter(names).items():
         if times > 1:
             alike = [place for place, other in enumerate(names) if other == name]
             for order, place in enumerate(alike, start=1):
-                names[place] = f"{name}, run {order}"
-    return names
+                names[place] = (*name, f"run {order}")
+    return [f"{name} ({', '.join(more)})" if more else name for name, *more in names]
 
 
 def number(value: Any) -> float | None:

@@ -217,8 +217,8 @@ def footer(results: Results) -> str:
     machine = results.machine
     ways = {
         "cpu": "{}",
-        "cores": "{} cores",
-        "threads": "{} threads",
+        "cores": "cores: {}",
+        "threads": "threads: {}",
         "torch": "torch {}",
         "python": "Python {}",
     }

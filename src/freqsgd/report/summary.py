@@ -176,5 +176,5 @@ def against_best_possible(results: Results, by: Metric) -> str:
     names = enumerate_words(found.run.label for found in first)
     return (
         f"The labels were drawn from known probabilities, whose own {by.name} is {score(limit)}. "
-        f"The best run ({names}) is {where}."
+        f"The best run, {names}, is {where}."
     )

@@ -141,7 +141,21 @@ def tuned(results: Results) -> str:
     failed = [study.name for study in studies if study.best is None]
     if failed:
         sentences.append(f"No trial of {enumerate_words(failed)} came to its end.")
+    surpassed = [study.name for study in studies if is_surpassed(study)]
+    if surpassed:
+        sentences.append(
+            f"With another learning rate the best settings of {enumerate_words(surpassed)} do "
+            "better than in any trial: more trials would help."
+        )
     return " ".join(sentences)
+
+
+def is_surpassed(study: Study) -> bool:
+    """Whether a rate of the sweep is clearly better than the best trial."""
+    found = good_range(study.sweep)
+    if found is None or study.best is None or study.best.value is None:
+        return False
+    return found.best > study.best.value + CLOSE
 
 
 def good_rates(results: Results) -> str:

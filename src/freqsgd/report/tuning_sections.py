@@ -20,12 +20,12 @@ __all__ = ["tuning_sections"]
 SETTING_NAMES = {
     "lr": "Learning rate",
     "decay_epochs": "It falls to 0 over epochs",
-    "max_lr_ratio": "Cap for rare tokens, times it",
-    "linear_lr_scale": "For linear weights, times it",
+    "max_lr_ratio": "Cap on a token's rate, times it",
+    "linear_lr_scale": "Rate of linear weights, times it",
     "weight_decay": "Weight decay",
     "typical_decay": "Weight decay of a typical token",
     "weight_decay_power": "Its power of frequency",
-    "linear_decay_scale": "For linear weights, times it",
+    "linear_decay_scale": "Decay of linear weights, times that of vectors",
     "init_scale": "Scale of the start",
 }
 LEFT_OUT = {"decay_epochs": "constant"}
@@ -158,7 +158,7 @@ def setting(study: Study, name: str) -> str | None:
     """A setting of the best trial."""
     value = study.params.get(name)
     if value is None:
-        return LEFT_OUT.get(name) if name in study.params else None
+        return LEFT_OUT.get(name, "none") if name in study.params else None
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
