@@ -81,7 +81,11 @@ def test_points_lie_in_their_ranges_and_come_back_from_optuna(optimizer):
             else:
                 assert space[name].low <= value <= space[name].high
         apply(point, optimizer, Settings(), 0.01)
-    assert left_out == {name for name in space if space[name].optional}
+    assert left_out == {"decay_epochs"}
+    off = {name for name, each in space.items() if each.off is not None}
+    point = default(space)
+    assert {name for name, value in point.items() if value is None} == {"decay_epochs", *off}
+    assert point_of(parameters(point, space), space) == point
 
 
 def test_a_point_becomes_a_rule_and_settings():

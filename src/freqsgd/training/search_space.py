@@ -48,15 +48,17 @@ class Range:
 
     Args:
         low, high: the ends
-        plain: its value in the first trial; None, of a range that is optional, to leave it out
+        plain: its value in the first trial; None to leave it out
         scale: "log", "linear", or "whole" for whole numbers
-        optional: it may also be left out
+        off: the end that stands for leaving it out, where the way there is smooth
+        optional: it may be left out by a choice of its own
     """
 
     low: float
     high: float
     plain: float | None
     scale: str = "log"
+    off: float | None = None
     optional: bool = False
 
 
@@ -77,12 +79,12 @@ def search_space(optimizer: str, settings: Settings, lr: float) -> dict[str, Ran
         "decay_epochs": Range(shortest, longest, None, "whole", optional=True),
     }
     if optimizer in _DENSE_DECAY:
-        space["weight_decay"] = Range(1e-7, 1e-3, None, optional=True)
+        space["weight_decay"] = Range(1e-7, 1e-3, None, off=1e-7)
     else:
-        space["typical_decay"] = Range(3e-4, 0.1, None, optional=True)
+        space["typical_decay"] = Range(3e-4, 0.1, None, off=3e-4)
         space["weight_decay_power"] = Range(0.5, 1, 1, "linear")
     if optimizer in _CAPPED:
-        space["max_lr_ratio"] = Range(10, 300, None, optional=True)
+        space["max_lr_ratio"] = Range(10, 300, None, off=300)
     return space
 
 
@@ -111,19 +113,27 @@ def suggest(trial: Any, space: Mapping[str, Range]) -> Point:
         elif each.scale == "whole":
             point[name] = trial.suggest_int(name, int(each.low), int(each.high))
         else:
-            point[name] = trial.suggest_float(name, each.low, each.high, log=each.scale == "log")
+            value = trial.suggest_float(name, each.low, each.high, log=each.scale == "log")
+            point[name] = None if value == each.off else value
     return point
 
 
 def parameters(point: Point, space: Mapping[str, Range]) -> dict[str, Any]:
     """What Optuna calls a point: :func:`suggest` backwards."""
-    switches = {_switch(name): point[name] is not None for name in space if space[name].optional}
-    return switches | {name: value for name, value in point.items() if value is not None}
+    named: dict[str, Any] = {}
+    for name, each in space.items():
+        if each.optional:
+            named[_switch(name)] = point[name] is not None
+        value = each.off if point[name] is None else point[name]
+        if value is not None:
+            named[name] = value
+    return named
 
 
 def point_of(parameters: Mapping[str, Any], space: Mapping[str, Range]) -> Point:
     """A point from what Optuna calls it."""
-    return {name: parameters.get(name) for name in space}
+    found = {name: parameters.get(name) for name in space}
+    return {name: None if value == space[name].off else value for name, value in found.items()}
 
 
 def _switch(name: str) -> str:
