@@ -25,7 +25,7 @@ SETTING_NAMES = {
     "weight_decay": "Weight decay",
     "typical_decay": "Weight decay of a typical token",
     "weight_decay_power": "Its power of frequency",
-    "linear_decay_scale": "Decay of linear weights, times that of vectors",
+    "linear_decay_scale": "Decay of linear weights, times it",
     "init_scale": "Scale of the start",
 }
 LEFT_OUT = {"decay_epochs": "constant"}
