@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,3 +76,26 @@ def test_a_token_that_is_only_looked_up_is_not_added():
     table.code_texts(pl.Series(["a", "b"]), 0, add=True)
     assert table.code_texts(pl.Series(["b", "c", "a"]), 0, add=False).tolist() == [1, UNKNOWN, 0]
     assert len(table) == 2
+
+
+@pytest.mark.parametrize("add", [True, False])
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_table_that_could_not_grow_is_whole_again_in_the_next_call(monkeypatch, add, times):
+    texts = pl.Series([f"token {n}" for n in range(20_000)])
+    table = TokenTable()
+    table.code_texts(texts[:3000], 0, add=True)
+    with monkeypatch.context() as patch:
+        patch.setattr("freqsgd.data.token_table.fill_slots", _no_memory)
+        for _ in range(times):
+            with pytest.raises(MemoryError):
+                table.code_texts(texts, 0, add=True)
+    if add:
+        assert table.code_texts(texts, 0, add=True).tolist() == list(range(20_000))
+    known = len(table)
+    assert known >= 3000
+    expected = [n if n < known else UNKNOWN for n in range(20_000)]
+    assert table.code_texts(texts, 0, add=False).tolist() == expected
+
+
+def _no_memory(*_):
+    raise MemoryError

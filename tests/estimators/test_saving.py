@@ -128,6 +128,7 @@ def test_a_model_of_the_command_line_is_read_and_goes_on(model, tmp_path):
     assert loaded.get_params()["lr"] == loaded.lr_ == 0.5
     assert (loaded.numeric, loaded.numeric_rule) == (("price",), "quantiles")
     assert loaded.classes_.tolist() == [0, 1]
+    assert loaded.min_count == 3
     new = frame.head(20).with_columns(user=pl.lit("newcomer"))
     before = loaded.encoder_.fields[0].size
     loaded.partial_fit(new, y[:20])

@@ -120,7 +120,7 @@ def _encode_and_rank(
     tokens, ids = vocabulary.rank(source.columns, source.min_count)
     del vocabulary, reader  # which hold every text
     writer.number(ids, sum(column.width for column in source.columns), progress)
-    return Encoder(source.kind, source.columns, tokens)
+    return Encoder(source.kind, source.columns, tokens, source.min_count)
 
 
 def _check_labels(source: Source, writer: _Writer) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Request"]
 
-_FORMAT = 1  # of the encoded samples: raised when they change, so that old ones are made anew
+_FORMAT = 2  # of the encoded samples: raised when they change, so that old ones are made anew
 _MIN_COUNT = {"criteo": 10}
 
 

@@ -44,6 +44,8 @@ class TokenTable:
         words[-2:] = 0
         words.view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
         rows, cells = stops.shape
+        if len(self._slots) == 0:  # a call was cut off while it made room
+            self._fill_slots()
         done = 0
         while done < rows:
             if add:
@@ -93,10 +95,14 @@ class TokenTable:
         if words > len(self._arena):
             self._arena = _longer(self._arena, max(words, 2 * len(self._arena)))
         if len(self._slots) < 2 * len(self._positions):
-            slots = 1 << (2 * len(self._positions) - 1).bit_length()
-            self._slots = np.zeros(0, np.uint64)  # not to hold both at once
-            self._slots = np.zeros(slots, np.uint64)
-            fill_slots(*self._arrays())
+            self._slots = np.zeros(0, np.uint64)  # not to hold old and new ones at once
+            self._fill_slots()
+
+    def _fill_slots(self) -> None:
+        """Make slots for all positions; there are none until they hold all tokens."""
+        slots = np.zeros(1 << (2 * len(self._positions) - 1).bit_length(), np.uint64)
+        fill_slots(slots, self._arena, self._positions, self._used)
+        self._slots = slots
 
 
 def _longer(array: NDArray[Any], length: int) -> NDArray[Any]:
