@@ -52,8 +52,10 @@ def test_fit_is_the_training_loop_on_the_same_samples(kind, weighted):
     settings = Settings(model, dim=4, epochs=8, batch_size=64, seed=7, **decay)
     expected, record = fit(data, Rule("cfsgd", 1.0, **options), settings)
     assert estimator.best_epoch_ == record["best_epoch"]
-    for name, tensor in expected.state_dict().items():
-        assert torch.equal(estimator.model_.state_dict()[name], tensor), name
+    found, expected = estimator.model_.state_dict(), expected.state_dict()
+    del found["bias"], expected["bias"]  # which is moved in the end: see test_base_rate.py
+    for name, tensor in expected.items():
+        assert torch.equal(found[name], tensor), name
 
 
 def test_what_is_kept_is_the_epoch_that_history_calls_best():
@@ -65,7 +67,7 @@ def test_what_is_kept_is_the_epoch_that_history_calls_best():
     assert len(estimator.history_) == estimator.n_iter_
     found = estimator.predict_proba(X_eval)
     assert roc_auc_score(y_eval, found[:, 1]) == pytest.approx(best["val_auc"], abs=1e-6)
-    assert log_loss(y_eval, found) == pytest.approx(best["val_loss"], abs=1e-6)
+    assert log_loss(y_eval, found) == pytest.approx(best["val_loss"], rel=0.02)  # but for the bias
     assert np.array_equal(estimator.predict(X_eval), found.argmax(1))
 
 

@@ -20,6 +20,7 @@ from freqsgd.data.dataset import DataError, Dataset
 from freqsgd.data.encoder import Encoder
 from freqsgd.data.frames import empty_encoder, encode_frame, frame_columns, new_encoder
 from freqsgd.estimators import folder as folders
+from freqsgd.estimators.base_rate import keep_base_rate
 from freqsgd.estimators.fitted import Fitted
 from freqsgd.estimators.inputs import (
     all_to_train,
@@ -62,6 +63,8 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, *, eval_set: Any = None, sample_weight: Any = None) -> Self:
         """Train until the validation AUC stops rising, and keep the best epoch's model.
 
+        Its bias is then moved until the mean probability of the rows is their mean label.
+
         Args:
             X: a pandas or polars frame, or an array, of categories; lists in a frame are bags
             y: the class of each row; there are two
@@ -84,6 +87,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             elif self.patience is not None:
                 data = hold_out(data, self.validation_fraction, settings.seed)
             model, record = self._run(data, rule, settings)
+            keep_base_rate(model, data, self.threads)
             self._keep(classes, settings.seed, record["lr"])
             self._keep_record(record)
             self._fitted = Fitted.of_run(model, data, rule, self.best_epoch_)
