@@ -27,10 +27,10 @@ from freqsgd.data.target import Target
 from freqsgd.data.token_table import TokenTable
 from freqsgd.data.vocabulary import known_table, to_ids
 
-__all__ = ["Encoder"]
+__all__ = ["DESCRIPTION", "TOKENS", "Encoder"]
 
 FORMAT = 1
-_DESCRIPTION, _TOKENS = "encoder.json", "tokens.parquet"
+DESCRIPTION, TOKENS = "encoder.json", "tokens.parquet"
 
 
 class Encoder:
@@ -68,8 +68,8 @@ class Encoder:
             "min_count": self.min_count,
             "tokens_sha256": sha256(packed.getvalue()).hexdigest(),
         }
-        write_whole(folder / _TOKENS, packed.getvalue())
-        write_whole(folder / _DESCRIPTION, json.dumps(description, indent=1).encode())
+        write_whole(folder / TOKENS, packed.getvalue())
+        write_whole(folder / DESCRIPTION, json.dumps(description, indent=1).encode())
 
     @classmethod
     def load(cls, folder: Path) -> Encoder:
@@ -78,7 +78,7 @@ class Encoder:
         Raises:
             DataError: it is not there, is damaged, or was written in another format
         """
-        path = folder / _DESCRIPTION
+        path = folder / DESCRIPTION
         try:
             description = json.loads(path.read_bytes())
             found = description["format"]
@@ -91,10 +91,10 @@ class Encoder:
                 Column(**{**column, "edges": tuple(column["edges"])})
                 for column in description["columns"]
             ]
-            path = folder / _TOKENS
+            path = folder / TOKENS
             packed = path.read_bytes()
             if sha256(packed).hexdigest() != description["tokens_sha256"]:
-                raise ValueError(f"its checksum is not the one in {_DESCRIPTION}")
+                raise ValueError(f"its checksum is not the one in {DESCRIPTION}")
             tokens, min_count = pl.read_parquet(packed), description.get("min_count", 1)
             return cls(description["kind"], columns, tokens, min_count)
         except FileNotFoundError:
