@@ -67,6 +67,16 @@ def test_shorter_runs_get_larger_rates():
     assert found[-1] == found[-2]  # a whole run; longer ones change nothing
 
 
+@pytest.mark.filterwarnings("ignore::freqsgd.data.dataset.DataWarning")
+def test_noisier_batches_get_smaller_rates():
+    data = load(DataOptions(samples=30_000))
+    small, large = (
+        find_lr(data, Rule("cfsgd"), Settings(dim=4, batch_size=size, epochs=1000))
+        for size in (64, 4096)
+    )
+    assert small < large / 4
+
+
 def test_rows_of_weight_0_do_not_matter():
     data = dataset()
     weights = (data.ids[:, 0] % 2).astype(np.float32)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freqsgd.data.dataset import ABSENT, Dataset, DataWarning, Field, Splits
-from freqsgd.training.engine import DivergedError, engine_for
+from freqsgd.training.engine import DivergedError, Predictor, engine_for, predictor_for
 from freqsgd.training.metrics import cross_entropy
 from freqsgd.training.prepare import build_model, frequencies_for
 from freqsgd.training.rules import Rule
@@ -24,8 +24,10 @@ HELD_OUT = 4  # batches that it is judged by
 CLEAR_GAIN = 0.001  # of the loss, in nats
 STARTS = {"cfsgd": 4.0, "adagrad": 0.1, "adam": 0.06}  # where the search begins
 # The rate that lowers the loss most in a few steps is too large for a whole run. By how much was
-# measured on three datasets: python -m benchmarks.find_lr. Shorter runs take a larger share.
-WHOLE_RUN = 5000  # steps
+# measured on three datasets: python -m benchmarks.find_lr. Shorter runs take a larger share, and so
+# do larger batches, whose gradients are less noisy.
+WHOLE_RUN, USUAL_BATCH = 5000, 1024  # steps, samples
+MOST = 1 / 2  # share
 SHARES = {"cfsgd": 1 / 8, "adagrad": 1 / 6, "adam": 1 / 64}
 SGD_SHARE = 1 / 2  # of the mean rate that cfsgd gives to tokens, which sgd gives to all of them
 ALIKE = {"sgd": "cfsgd", "fasgd": "cfsgd", "rowwise-adagrad": "adagrad"}
@@ -56,7 +58,7 @@ def find_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | Non
         trial = replace(tried, lr=start * 2.0**octave)
         return _short_loss(sample, trial, settings, batch, threads)
 
-    untrained = loss(-math.inf)
+    untrained = _held_out_loss(predictor_for(build_model(sample, settings), threads), sample)
     place, least = lowest(loss)
     if not least < untrained - CLEAR_GAIN:
         place = 0.0
@@ -68,7 +70,8 @@ def find_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | Non
         )
     steps = settings.epochs * -(-len(data.splits.train) // batch)
     length = math.log(max(steps, STEPS) / STEPS) / math.log(WHOLE_RUN / STEPS)
-    lr = SHARES[name] ** min(1.0, length) * start * 2.0**place
+    share = SHARES[name] ** min(1.0, length) * math.sqrt(settings.batch_size / USUAL_BATCH)
+    lr = min(share, MOST) * start * 2.0**place
     if rule.optimizer == "sgd":
         # A few steps do not show how slowly sgd learns rare tokens, so its rate follows cfsgd's.
         p = data.token_counts[data.token_counts > 0] / len(data.splits.train)
@@ -124,9 +127,13 @@ def _short_loss(
             pass
     except DivergedError:
         return math.inf
+    return _held_out_loss(engine, data)
+
+
+def _held_out_loss(predictor: Predictor, data: Dataset) -> float:
     rows = data.splits.validation
     weights = None if data.weights is None else data.weights[rows]
-    loss = cross_entropy(engine.predict(data.ids, rows), data.labels[rows], weights)
+    loss = cross_entropy(predictor.predict(data.ids, rows), data.labels[rows], weights)
     return loss if math.isfinite(loss) else math.inf
 
 
