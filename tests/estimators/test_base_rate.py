@@ -80,5 +80,5 @@ def test_the_shift_is_the_root_that_scipy_finds(kind, positives, scale):
 
 
 def test_log_odds_that_are_not_finite_are_refused():
-    with pytest.raises(DataError, match="not finite.*smaller lr"):
+    with pytest.raises(DataError, match=r"not finite.*smaller lr"):
         shift_to_base_rate(np.array([0.0, np.inf]), np.array([0, 1]), None)

@@ -293,12 +293,52 @@ def test_parameters_stay_what_they_were_when_the_stream_began():
     X, y = clicks(60)
     estimator = FMClassifier(DIM, lr=1.0).partial_fit(X, y)
     expected = estimator.decision_function(X)
-    for name, value in (("optimizer", "sgd"), ("lr", 0.5), ("dim", 8), ("batch_size", 10)):
+    for name, value in (("optimizer", "sgd"), ("max_lr", 0.5), ("dim", 8), ("batch_size", 10)):
         then = getattr(estimator, name)
         with pytest.raises(DataError, match=f"{name} was {then}.*cannot become {value}"):
             estimator.set_params(**{name: value}).partial_fit(X, y)
         estimator.set_params(**{name: then})
     assert np.array_equal(estimator.decision_function(X), expected)
     estimator.partial_fit(X, y)
+    estimator.set_params(epochs=3, patience=None, lr_decay="linear").partial_fit(X, y)  # of fit
+
+
+@pytest.mark.parametrize("kind", [FMClassifier, DeepFMClassifier])
+def test_a_fitted_model_keeps_its_shape(kind, tmp_path):
+    X, y = clicks(60)
+    fitted = kind(DIM, lr=1.0, epochs=2).fit(X, y)
+    fitted.save(tmp_path / "model")
+    for estimator in (fitted, kind.load(tmp_path / "model")):
+        changes = {"dim": 8, "hidden": (5,), "dropout": 0.1}
+        for name, value in changes.items() if kind is DeepFMClassifier else [("dim", 8)]:
+            then = getattr(estimator, name)
+            with pytest.raises(DataError, match=f"{name} was .* cannot become"):
+                estimator.set_params(**{name: value}).partial_fit(X, y)
+            estimator.set_params(**{name: then})
+        estimator.partial_fit(X, y)
+
+
+@pytest.mark.parametrize("optimizer", ["cfsgd", "adam"])
+def test_the_learning_rate_of_a_stream_may_change(optimizer):
+    estimator = FMClassifier(DIM, optimizer=optimizer, batch_size=BATCH, random_state=SEED)
+    slow = SlowStream(2, optimizer, None)
+    for (frame, bags, labels), lr in zip(batches(), (0.1, 0.02, "auto", 0.05), strict=True):
+        estimator.set_params(lr=lr).partial_fit(frame, labels, classes=[0, 1])
+        rate = 0.02 if lr == "auto" else lr  # the one before
+        slow.options = (optimizer, rate, {})
+        slow.learn(bags, labels)
+        assert estimator.lr_ == rate
+        expected = [slow.logit(sample) for sample in bags]
+        assert np.allclose(estimator.decision_function(frame), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_call_that_fails_does_not_change_the_learning_rate(tmp_path):
+    X, y = clicks(60)
+    X = pl.DataFrame(X.tolist(), ["user", "item"], orient="row")
     fitted = FMClassifier(DIM, lr=1.0, epochs=2).fit(X, y).set_params(lr=0.25)
     assert fitted.partial_fit(X, y).lr_ == 0.25
+    with pytest.raises(DataError, match="must hold single values"):
+        fitted.set_params(lr=7.0).partial_fit(pl.DataFrame({"user": [["a"]], "item": ["b"]}), [1])
+    assert fitted.set_params(lr="auto").partial_fit(X, y).lr_ == 0.25
+    fitted.save(tmp_path / "model")
+    assert FMClassifier.load(tmp_path / "model").partial_fit(X, y).lr_ == 0.25

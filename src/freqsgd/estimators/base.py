@@ -126,10 +126,12 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Go on from what was learned, or begin without tokens."""
         fitted, known = self._fitted, self.__sklearn_is_fitted__()
         settings, rule = self._options(self._seed if known else seed_of(self.random_state))
-        if self._stream is not None:
-            self._stream.check_same(rule, settings, self.threads)
-            return self._stream
         lr = self.lr_ if known and rule.lr is None else rule.lr
+        if self._stream is not None:
+            assert lr is not None
+            self._stream.check_same(rule, settings, self.threads)
+            self._stream.lr = lr
+            return self._stream
         if fitted is None:
             columns = frame_columns(frame, self._numeric(), self.numeric_rule)
             if lr is None:

@@ -25,7 +25,7 @@ def keep_base_rate(model: FM, data: Dataset, threads: int | None) -> None:
     logits = predictor_for(model, threads).predict(data.ids, rows).astype(np.float64)
     weights = None if data.weights is None else data.weights[rows].astype(np.float64)
     with torch.no_grad():
-        model.bias += shift_to_base_rate(logits, data.labels[rows], weights)
+        model.bias.add_(shift_to_base_rate(logits, data.labels[rows], weights))
 
 
 def shift_to_base_rate(

@@ -13,11 +13,14 @@ from freqsgd.data.columns import Column
 from freqsgd.data.dataset import DataError
 from freqsgd.data.growing import GrowingEncoder
 from freqsgd.estimators.fitted import Fitted, resized, resized_state
+from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.training.engine import DivergedError, engine_for
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
 
 __all__ = ["Stream"]
+
+_FREE = ("lr", "lr_decay", "epochs", "patience")  # may change; all but the first are for ``fit``
 
 
 class Stream:
@@ -28,7 +31,7 @@ class Stream:
     Args:
         fitted: where to begin
         rule: the optimizer; fasgd cannot be used, for it must know all frequencies before
-        lr: learning rate, where the rule leaves it open
+        lr: learning rate, which may be changed between calls
         settings: size of a step, seed and scale of new vectors
         threads: of the kernels
     """
@@ -41,7 +44,8 @@ class Stream:
                 "fasgd must know all frequencies before training: use cfsgd, which counts them"
             )
         self.lr, self.settings = lr, settings
-        self._given = _flat(rule, settings, threads)
+        self._given = {**_flat(rule, settings, threads), **_shape(fitted.model)}
+        self.check_same(rule, settings, threads)
         self._rule = replace(rule, lr=lr)
         self._options: dict[str, Any] = {
             "seed": settings.seed,
@@ -61,7 +65,7 @@ class Stream:
         return self.dictionary.columns
 
     def check_same(self, rule: Rule, settings: Settings, threads: int | None) -> None:
-        """Refuse parameters that are not those the stream began with."""
+        """Refuse options that are not those the stream began with."""
         for name, value in _flat(rule, settings, threads).items():
             if value != self._given[name]:
                 raise DataError(
@@ -137,4 +141,13 @@ class Stream:
 
 
 def _flat(rule: Rule, settings: Settings, threads: int | None) -> dict[str, Any]:
-    return {**asdict(settings), **asdict(rule), "threads": threads}
+    """The options that matter to a stream."""
+    options = {**asdict(settings), **asdict(rule), "threads": threads}
+    return {name: value for name, value in options.items() if name not in _FREE}
+
+
+def _shape(model: FM) -> dict[str, Any]:
+    """The options that made a model what it is."""
+    if not isinstance(model, DeepFM):
+        return {"dim": model.dim}
+    return {"dim": model.dim, "hidden": tuple(model.hidden), "dropout": model.dropout}
