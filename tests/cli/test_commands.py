@@ -192,7 +192,8 @@ def test_models_that_cannot_be_used_are_refused(clicks):
     assert "format 9" in error("predict", "m", "clicks.csv", cwd=clicks)
     path.write_bytes(whole)
     (clicks / "m" / "encoder.json").unlink()
-    assert "no token dictionaries" in error("predict", "m", "clicks.csv", cwd=clicks)
+    lost = "m/encoder.json: there is no such file; train again"
+    assert lost in error("predict", "m", "clicks.csv", cwd=clicks)
     assert "there is no" in error("predict", "nowhere", "clicks.csv", cwd=clicks)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import resource
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -29,10 +31,12 @@ def small_files(most):
 def test_export_writes_files_and_says_which(folders, freqsgd, tmp_path, format):
     field = ["--field", "user"] if format == "word2vec-text" else []
     command = ["export", folders / "fm", "--format", format, "--out", tmp_path / "file", *field]
-    told = freqsgd(*command)
-    assert {line.split(": ")[0] for line in told.splitlines()} == {
-        str(path) for path in tmp_path.iterdir()
-    }
+    told = dict(line.split(": ") for line in freqsgd(*command).splitlines())
+    assert told.keys() == {str(path) for path in tmp_path.iterdir()}
+    for path, size in told.items():
+        number, unit = size.split()
+        written = Path(path).stat().st_size
+        assert float(number) * {"kB": 1e3, "MB": 1e6}[unit] == pytest.approx(written, rel=0.06)
     size = (tmp_path / "file").stat().st_size
     message = freqsgd(*command, fails=True)
     assert "exists already" in message
@@ -87,6 +91,18 @@ def test_folders_that_are_no_models(folders, freqsgd, tmp_path):
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "adam").symlink_to(folders / "fm")
     assert "a comparison, whose models are adam" in freqsgd("export", tmp_path, *export, fails=True)
+
+
+@pytest.mark.parametrize("lost", [["encoder.json"], ["tokens.parquet", "encoder.json"]])
+def test_lost_dictionaries_are_not_replaced_by_numbers(folders, freqsgd, tmp_path, lost):
+    bad, out = tmp_path / "bad", tmp_path / "file"
+    shutil.copytree(folders / "fm", bad)
+    for name in lost:
+        (bad / name).unlink()
+    message = freqsgd("export", bad, "--format", "npz", "--out", out, fails=True)
+    assert lost[-1] in message
+    assert "train" in message
+    assert not out.exists()
 
 
 def test_export_never_writes_over_the_model(folders, freqsgd):

@@ -26,4 +26,8 @@ def export(
     Example: freqsgd export model --format word2vec-text --field item --out items.txt
     """
     for file in export_model(model, format, out, field=field, force=force):
-        print(f"{file}: {file.stat().st_size / 1e6:,.1f} MB")
+        print(f"{file}: {_size(file.stat().st_size)}")
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:,.1f} kB"

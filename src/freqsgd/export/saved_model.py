@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from freqsgd.data.columns import Column
 from freqsgd.data.dataset import DataError
+from freqsgd.data.encoder import DESCRIPTION, TOKENS
 from freqsgd.nn.fm import FM
-from freqsgd.training.model_folder import MODEL, load_encoder, load_model
+from freqsgd.training.model_folder import MODEL, has_tokens, load_encoder, load_model
 
 __all__ = ["FILES", "SavedModel", "field_rows"]
 
-FILES = (MODEL, "encoder.json", "tokens.parquet")
+FILES = (MODEL, DESCRIPTION, TOKENS)
 
 
 class SavedModel:
@@ -39,8 +40,8 @@ class SavedModel:
             )
         self.model, description = load_model(folder)
         self.fields: list[str] = description["fields"]
-        has_tokens = (folder / "encoder.json").exists()
-        self.encoder = load_encoder(folder, self.model) if has_tokens else None
+        expected = has_tokens(folder) or description.get("tokens")
+        self.encoder = load_encoder(folder, self.model) if expected else None
         self.columns = self.encoder.columns if self.encoder else _columns(self.fields, self.model)
 
     def rows(self, field: int) -> NDArray[np.float32]:

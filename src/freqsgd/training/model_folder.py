@@ -12,7 +12,7 @@ from freqsgd.training import checkpoint
 if TYPE_CHECKING:
     from freqsgd.data.encoder import Encoder
 
-__all__ = ["MODEL", "load_encoder", "load_model", "make_folder", "save_model"]
+__all__ = ["MODEL", "has_tokens", "load_encoder", "load_model", "make_folder", "save_model"]
 
 MODEL = "model.safetensors"
 
@@ -37,7 +37,8 @@ def save_model(folder: Path, model: FM, data: Dataset, description: dict[str, An
         shape |= {"hidden": model.hidden, "dropout": model.dropout}
     kind = "deepfm" if isinstance(model, DeepFM) else "fm"
     fields = [field.name for field in data.fields]
-    whole = {"model": kind, "shape": shape, "fields": fields, **description}
+    tokens = data.encoder is not None
+    whole = {"model": kind, "shape": shape, "fields": fields, "tokens": tokens, **description}
     checkpoint.save(folder / MODEL, model.state_dict(), whole)
 
 
@@ -54,14 +55,21 @@ def load_model(folder: Path) -> tuple[FM, dict[str, Any]]:
     return model.eval(), description
 
 
+def has_tokens(folder: Path) -> bool:
+    """Whether there are token dictionaries in a folder, or a part of them."""
+    from freqsgd.data.encoder import DESCRIPTION, TOKENS
+
+    return any((folder / name).exists() for name in (DESCRIPTION, TOKENS))
+
+
 def load_encoder(folder: Path, model: FM) -> Encoder:
     """The token dictionaries of a folder; refuses those of another model."""
-    from freqsgd.data.encoder import Encoder
+    from freqsgd.data.encoder import DESCRIPTION, TOKENS, Encoder
 
-    if not (folder / "encoder.json").exists():
+    if not has_tokens(folder):
         raise DataError(
-            f"{folder} has no token dictionaries (encoder.json): a model of generated data has "
-            "none, for it knows no raw tokens"
+            f"{folder} has no token dictionaries ({DESCRIPTION}, {TOKENS}): a model of generated "
+            "data has none, for it knows no raw tokens; any other must be trained again"
         )
     encoder = Encoder.load(folder)
     shape = [(field.size, field.width) for field in encoder.fields]
