@@ -12,6 +12,8 @@ import polars as pl
 import pytest
 import torch
 
+import freqsgd
+from freqsgd.cli.app import run as app_run
 from freqsgd.training.model_folder import load_encoder, load_model
 
 QUICK = ["--dim", "4", "--epochs", "2", "--threads", "1"]
@@ -213,6 +215,40 @@ def test_predictions_go_nowhere_when_the_rows_are_bad(clicks):
     (clicks / "file").write_text("")
     refused = error("predict", "m", "clicks.csv", "--out", "file/p.csv", cwd=clicks)
     assert "cannot write file/p.csv" in refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["neighbors", "m", "item"], "Missing argument 'TOKEN'; see freqsgd neighbors --help"),
+        (["tune"], "Missing option '--out'; see freqsgd tune --help"),
+        (["trian"], "No such command 'trian'"),
+        (["train", "--epochs", "x"], "Invalid value for '--epochs'"),
+        (["train", "--lrr", "1"], "No such option: --lrr"),
+        (["data", "get"], "Missing argument"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_understood_is_one_line(arguments, words, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["freqsgd", *arguments])
+    with pytest.raises(SystemExit) as end:
+        app_run()
+    message = capsys.readouterr().err
+    assert end.value.code == 2
+    assert message.startswith(f"freqsgd: error: {words}")
+    assert message.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [([], 2), (["data"], 2), (["--help"], 0), (["--version"], 0)]
+)
+def test_help_and_version(arguments, code, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["freqsgd", *arguments])
+    with pytest.raises(SystemExit) as end:
+        app_run()
+    printed = "".join(capsys.readouterr())
+    assert (end.value.code or 0) == code
+    assert printed == f"{freqsgd.__version__}\n" if "--version" in arguments else "Usage" in printed
 
 
 def test_a_diverging_run_is_reported_and_others_go_on(tmp_path):

@@ -84,13 +84,15 @@ def test_what_is_searched_is_no_option(option, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_results_are_never_without_their_command(tmp_path, monkeypatch):
+@pytest.mark.parametrize("command", ["tune", "compare"])
+def test_results_are_never_without_their_command(command, tmp_path, monkeypatch):
     def killed(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("freqsgd.cli.tune.write_report", killed)
-    options = ["--optimizers", "cfsgd", "--trials", "1", "--out", str(tmp_path)]
-    done = CliRunner().invoke(app, ["tune", *GENERATED, *options])
+    monkeypatch.setattr(f"freqsgd.cli.{command}.write_report", killed)
+    options = ["--optimizers", "cfsgd", "--out", str(tmp_path)]
+    trials = ["--trials", "1"] if command == "tune" else []
+    done = CliRunner().invoke(app, [command, *GENERATED, *options, *trials])
     assert isinstance(done.exception, MemoryError)
     assert json.loads((tmp_path / "results.json").read_text())["command"].startswith("freqsgd ")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -13,6 +13,8 @@ from freqsgd.cli import compare, data, export, neighbors, predict, train, tune
 from freqsgd.data.dataset import DataError, DataWarning
 
 __all__ = ["app", "run"]
+
+_UsageError: Any = typer.BadParameter.__base__  # of typer's own copy of click, or of click itself
 
 app = typer.Typer(
     help="Train recommenders with a learning rate per token that follows its frequency.",
@@ -54,7 +56,18 @@ def run() -> None:
     """Run the command that ``sys.argv`` names."""
     warnings.showwarning = _say_warning
     try:
-        app(prog_name="freqsgd")
+        code = app(prog_name="freqsgd", standalone_mode=False)
     except DataError as error:
-        print(f"freqsgd: error: {error}", file=sys.stderr)
-        sys.exit(2)
+        _end(str(error))
+    except _UsageError as error:
+        message = error.format_message()
+        if "\n" in message:  # the whole help, where there is no command
+            error.show()
+            sys.exit(error.exit_code)
+        _end(f"{message.rstrip('.')}; see {error.ctx.command_path} --help")
+    sys.exit(code)
+
+
+def _end(message: str) -> NoReturn:
+    print(f"freqsgd: error: {message}", file=sys.stderr)
+    sys.exit(2)

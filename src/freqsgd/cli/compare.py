@@ -10,10 +10,11 @@ import typer
 
 from freqsgd import training
 from freqsgd.cli.options import chosen, data_options, rates, rule_options, settings, takes, words
-from freqsgd.cli.session import session, write_all
+from freqsgd.cli.session import REPORT, command_line, session
 from freqsgd.cli.table import print_results
 from freqsgd.data.dataset import DataError
 from freqsgd.data.options import DataOptions
+from freqsgd.report import write_report
 from freqsgd.training.presets import preset
 from freqsgd.training.rules import OPTIMIZERS, Rule
 from freqsgd.training.settings import Settings
@@ -65,9 +66,11 @@ def compare(
             out=out,
             resume=resume,
             listener=watcher.training,
+            command=command_line(),
         )
     print_results(results)
     if out is not None:
-        print(f"\nreport: {write_all(results, out)}")
+        write_report(results, out / REPORT)
+        print(f"\nreport: {out / REPORT}")
     if all(run["stopped"] == "diverged" for run in results["runs"]):
         raise DataError("every optimizer diverged: try smaller learning rates (--lr)")

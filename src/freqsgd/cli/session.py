@@ -1,4 +1,4 @@
-"""What commands that train have in common: loading and watching before, results after."""
+"""What commands that train have in common."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -15,11 +14,9 @@ from freqsgd.cli.progress import Watcher, console
 from freqsgd.cli.threads import use_threads
 from freqsgd.data.dataset import Dataset
 from freqsgd.data.options import DataOptions, load
-from freqsgd.report import write_report
-from freqsgd.training.compare import RESULTS, write_results
 from freqsgd.training.fit import InterruptedFitError
 
-__all__ = ["REPORT", "command_line", "session", "write_all"]
+__all__ = ["REPORT", "command_line", "session"]
 
 REPORT = "report.html"
 
@@ -40,14 +37,6 @@ def session(
             advice = "with --out DIR a run can be resumed" if out is None else resumable
             console.print(f"\ninterrupted; {advice}")
             raise typer.Exit(130) from None
-
-
-def write_all(results: dict[str, Any], out: Path) -> Path:
-    """Write ``results.json`` and the report; return where the report is."""
-    results["command"] = command_line()
-    write_results(results, out / RESULTS)
-    write_report(results, out / REPORT)
-    return out / REPORT
 
 
 def command_line() -> str:

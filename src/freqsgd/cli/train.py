@@ -9,11 +9,12 @@ from typing import Annotated
 import typer
 
 from freqsgd.cli.options import chosen, data_options, rule_options, settings, takes
-from freqsgd.cli.session import session, write_all
+from freqsgd.cli.session import REPORT, command_line, session
 from freqsgd.cli.table import print_results
 from freqsgd.data.dataset import DataError
 from freqsgd.data.options import DataOptions
-from freqsgd.training.compare import describe
+from freqsgd.report import write_report
+from freqsgd.training.compare import RESULTS, describe, write_results
 from freqsgd.training.fit import fit
 from freqsgd.training.presets import preset
 from freqsgd.training.rules import OPTIMIZERS, Rule
@@ -55,9 +56,10 @@ def train(
             resume=resume,
             listener=watcher.training,
         )
-    results = describe(loaded, shared, threads)
+    results = describe(loaded, shared, threads, command_line())
     results["runs"].append(record)
-    write_all(results, out)
+    write_results(results, out / RESULTS)
+    write_report(results, out / REPORT)
     if record["stopped"] == "diverged":
         raise DataError(record["error"])
     print_results(results)

@@ -35,6 +35,7 @@ def compare(
     out: Path | None = None,
     resume: bool = False,
     listener: Callable[[Progress, dict[str, Any]], None] | None = None,
+    command: str | None = None,
 ) -> dict[str, Any]:
     """Train once with each optimizer; return the content of ``results.json``.
 
@@ -46,6 +47,7 @@ def compare(
         out: a folder for results and models; written after each optimizer
         resume: go on where a run with the same options ended
         listener: called some times a second with the progress and record of the current run
+        command: the command line that does the same, for ``results.json``
     """
     rules = list(rules)
     if isinstance(settings, Sequence):
@@ -59,7 +61,7 @@ def compare(
         raise DataError(f"each optimizer may be named once, got {', '.join(names)}")
     if out is not None and (out / RESULTS).exists() and not resume:
         raise DataError(f"{out} holds results already: use --resume, or another --out")
-    results = describe(data, each[0], threads)
+    results = describe(data, each[0], threads, command)
     for rule, its_settings in zip(rules, each, strict=True):
         folder = None if out is None else out / MODELS / rule.optimizer
         options: dict[str, Any] = {"folder": folder, "resume": resume, "listener": listener}
@@ -70,11 +72,14 @@ def compare(
     return results
 
 
-def describe(data: Dataset, settings: Settings, threads: int | None) -> dict[str, Any]:
+def describe(
+    data: Dataset, settings: Settings, threads: int | None, command: str | None = None
+) -> dict[str, Any]:
     """The content of ``results.json`` without runs."""
     deep = settings.model == "deepfm"
     results: dict[str, Any] = {
         "schema": SCHEMA,
+        "command": command,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "dataset": data.summary(),
         "splits": {

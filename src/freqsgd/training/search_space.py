@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,10 @@ from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
 
 __all__ = [
-    "SEARCHED",
     "Point",
     "Range",
     "apply",
     "default",
-    "describe",
     "parameters",
     "point_of",
     "search_space",
@@ -26,16 +24,6 @@ __all__ = [
     "typical_frequency",
 ]
 
-SEARCHED = (  # options of compare and train that tune has no use for
-    "lr",
-    "init_scale",
-    "lr_decay",
-    "weight_decay",
-    "weight_decay_power",
-    "max_lr",
-    "linear_lr_scale",
-    "linear_decay_scale",
-)
 _DENSE_DECAY = ("adagrad", "adam")  # L2 of every row in every step: stronger for the same number
 _CAPPED = ("fasgd", "cfsgd")
 
@@ -92,11 +80,6 @@ def typical_frequency(data: Dataset) -> float:
     """The geometric mean of the frequencies of the tokens that training meets."""
     counts = data.token_counts[data.token_counts > 0]
     return float(np.exp(np.average(np.log(counts / len(data.splits.train)), weights=counts)))
-
-
-def describe(space: Mapping[str, Range]) -> dict[str, Any]:
-    """The space as JSON."""
-    return {name: asdict(each) for name, each in space.items()}
 
 
 def default(space: Mapping[str, Range]) -> Point:

@@ -169,8 +169,8 @@ class _Search:
             if (best := state.best(name)) is not None:
                 self._sweep(name, best)
                 self._train_best(name, best)
-        results = describe(self.data, self.settings, self.threads)
-        results["runs"], results["command"] = state.runs, command
+        results = describe(self.data, self.settings, self.threads, command)
+        results["runs"] = state.runs
         results["tuning"] = {
             "trials": state.planned,
             "space": self._space(),
