@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
+from scipy.sparse import csr_array
 from sklearn.metrics import log_loss, roc_auc_score
 
 from freqsgd import DeepFMClassifier, FMClassifier
@@ -201,9 +202,36 @@ def test_an_interrupt_ends_fit(monkeypatch):
 
 BAD_OPTIONS = [
     ({"optimizer": "adamw"}, "unknown optimizer 'adamw'; known: sgd"),
-    ({"lr": "large"}, "lr must be a number or 'auto', got 'large'"),
-    ({"lr": -1.0}, "lr"),
-    ({"lr": float("nan")}, "lr"),
+    ({"lr": "large"}, "lr must be a number > 0 or 'auto', got 'large'"),
+    ({"lr": 0}, "lr must be a number > 0 or 'auto', got 0$"),
+    ({"lr": np.float64(-1.0)}, "lr must be a number > 0 or 'auto', got -1.0$"),
+    ({"lr": float("nan")}, "lr must be a number > 0 or 'auto', got nan"),
+    ({"lr": float("inf")}, "lr must be a number > 0 or 'auto', got inf"),
+    ({"lr": None}, "lr must be a number > 0 or 'auto', got None"),
+    ({"lr": True}, "lr must be a number > 0 or 'auto', got True"),
+    ({"lr": [0.1]}, r"lr must be a number > 0 or 'auto', got \[0.1\]"),
+    ({"optimizer": ["sgd"]}, r"optimizer must be one of sgd, .*, adam, got \['sgd'\]"),
+    ({"optimizer": None}, "optimizer must be one of sgd, .*, adam, got None"),
+    ({"weight_decay": None}, "weight_decay must be a number, got None"),
+    ({"weight_decay_power": "1"}, "weight_decay_power must be a number, got '1'"),
+    ({"init_scale": None}, "init_scale must be a number, got None"),
+    ({"max_lr": "high"}, "max_lr must be a number, got 'high'"),
+    ({"validation_fraction": None}, "validation_fraction must be a number, got None"),
+    ({"validation_fraction": "0.1"}, "validation_fraction must be a number, got '0.1'"),
+    ({"dim": True}, "dim must be a whole number, got True"),
+    ({"epochs": np.float64(2.5)}, "epochs must be a whole number, got 2.5"),
+    ({"threads": 1.0}, "threads must be a whole number, got 1.0"),
+    ({"lr_decay": None}, "lr_decay must be constant or linear, got None"),
+    ({"random_state": "a"}, "random_state must be .*, got 'a'"),
+    ({"random_state": 2**40}, "random_state must be .*, got 1099511627776"),
+    ({"numeric": None}, "numeric must be names or places of columns, got None"),
+    ({"numeric": 0}, "numeric must be names or places of columns, got 0"),
+    ({"numeric": [None]}, "numeric names a column None, which X does not have"),
+    ({"numeric": [0.5]}, "numeric names a column 0.5, which X does not have"),
+    ({"numeric": [True]}, "numeric names a column True, which X does not have"),
+    ({"numeric": [["x0"]]}, r"numeric names a column \['x0'\], which X does not have"),
+    ({"numeric": [np.int64(7)]}, "numeric names a column 7, which X does not have"),
+    ({"numeric": [0], "numeric_rule": None}, "unknown numeric rule None"),
     ({"epochs": 0}, "epochs must be at least 1, got 0"),
     ({"epochs": 2.5}, "epochs must be a whole number, got 2.5"),
     ({"dim": 0}, "dim must be at least 1"),
@@ -215,7 +243,7 @@ BAD_OPTIONS = [
     ({"threads": 0}, "threads must be at least 1"),
     ({"lr_decay": "cosine"}, "lr_decay must be constant or linear"),
     ({"weight_decay": -1.0}, "weight_decay"),
-    ({"random_state": -1}, "seed"),
+    ({"random_state": -1}, "random_state must be .*, got -1"),
     ({"numeric": ["price"]}, "numeric names a column 'price', which X does not have.*x0, x1"),
     ({"numeric": [2]}, "numeric names a column 2, which X does not have"),
     ({"numeric": [0], "numeric_rule": "cubes"}, "unknown numeric rule 'cubes'"),
@@ -230,8 +258,27 @@ def test_options_out_of_range_are_refused(options, message):
         FMClassifier(**{**SMALL, **options}).fit(X, y)
 
 
+BAD_NETWORKS = [
+    ({"hidden": 8}, "hidden must be the sizes of layers, such as (16, 16), got 8"),
+    ({"hidden": None}, "hidden must be the sizes of layers, such as (16, 16), got None"),
+    ({"hidden": "16"}, "hidden must be the sizes of layers, such as (16, 16), got '16'"),
+    ({"hidden": (8, 0.5)}, "hidden must be the sizes of layers, such as (16, 16), got (8, 0.5)"),
+    ({"hidden": (0,)}, "hidden must be sizes of at least 1, got [0]"),
+    ({"dropout": None}, "dropout must be a number, got None"),
+    ({"dropout": 1}, "dropout must lie in [0, 1), got 1.0"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD_NETWORKS)
+def test_networks_that_cannot_be_are_refused(options, message):
+    with pytest.raises(DataError) as error:
+        DeepFMClassifier(**{**SMALL, **options}).fit(*clicks(60))
+    assert str(error.value) == message
+
+
 BAD_DATA = [
-    ({"y": np.zeros(60)}, "one class only, .*0.0"),
+    ({"y": np.zeros(60)}, "y holds one class only, 0.0: "),
+    ({"y": np.array(["a"] * 60)}, "y holds one class only, 'a': "),
     ({"y": np.arange(60) % 3}, "Only binary classification is supported"),
     ({"y": np.arange(60) / 7}, "Unknown label type: continuous"),
     ({"y": np.where(np.arange(60) < 30, 0.0, np.nan)}, "y contains NaN"),
@@ -239,24 +286,54 @@ BAD_DATA = [
     ({"y": np.arange(50) % 2}, "y has 50 entries for 60 rows"),
     ({"y": np.repeat([0, 1], [59, 1])}, "too few to hold one out"),
     ({"sample_weight": np.ones(50)}, "one number for each of 60 rows"),
+    ({"sample_weight": 2.0}, "sample_weight must be one number for each of 60 rows"),
+    ({"sample_weight": [[1.0], [1.0, 2.0]]}, "sample_weight must be one number for each of 60"),
+    ({"sample_weight": ["a"] * 60}, "sample_weight must be one number.*holds 'a'"),
+    ({"sample_weight": np.array(["1"] * 60, object)}, "sample_weight must be one.*holds '1'"),
+    ({"sample_weight": [{}] * 60}, "sample_weight must be one number.*holds {}"),
     ({"sample_weight": -np.ones(60)}, "in row 0 it is -1.0"),
     ({"sample_weight": np.where(np.arange(60) == 7, np.nan, 1)}, "in row 7 it is nan"),
+    ({"sample_weight": pd.array([1, None] * 30, "Int64")}, "in row 1 it is nan"),
+    ({"sample_weight": np.full(60, 1e-300)}, "at least one non-zero number"),
+    ({"sample_weight": np.full(60, 1e300)}, r"sample_weight must.*in row 0 it is 1e\+300"),
+    ({"eval_set": (clicks(20)[0][:0], [])}, "eval_set: X has no rows"),
+    ({"eval_set": (pd.DataFrame({"a": []}), [])}, "eval_set: X has no rows"),
+    ({"eval_set": (clicks(20)[0][0], [0, 1])}, "eval_set: X must be a table"),
     ({"eval_set": clicks(20)[0]}, "eval_set must be a pair"),
     ({"eval_set": (clicks(20)[0], np.ones(20))}, "eval_set holds one class only"),
     ({"eval_set": (clicks(20)[0], clicks(19)[1])}, "y of eval_set has 19 entries for 20 rows"),
-    ({"eval_set": (clicks(20)[0], clicks(20)[1] + 5)}, "y of eval_set holds .*neither"),
+    (
+        {"eval_set": (clicks(20)[0], clicks(20)[1] + 5)},
+        "y of eval_set holds [56], which is neither",
+    ),
     ({"eval_set": (clicks(20)[0][:, :1], clicks(20)[1])}, "expecting 2 features"),
     ({"X": pl.LazyFrame({"a": [1]})}, "collect"),
     ({"X": pl.DataFrame({"a": [1.5] * 60})}, "column 'a' holds 1.5.*numeric"),
-    ({"X": pd.DataFrame({"a": []})}, "must have rows and columns"),
+    ({"X": pd.DataFrame({"a": []})}, "X has no rows"),
+    ({"X": pd.DataFrame(index=range(60))}, "X has no columns"),
+    ({"X": np.arange(60)}, r"X must be a table.*shape is \(60,\)"),
+    ({"X": pl.Series(range(60))}, r"X must be a table.*shape is \(60,\)"),
+    ({"X": np.zeros((60, 2, 2))}, r"X must be a table.*shape is \(60, 2, 2\)"),
+    ({"X": [["a", "b"], ["a"]] * 30}, "X must be a table.*rows are not equally long"),
+    ({"X": ["a", "b"] * 30}, r"X must be a table.*shape is \(60,\)"),
+    ({"X": {"a": ["b"] * 60}}, "X must be a table.*it is a dict"),
+    ({"X": csr_array(np.eye(60))}, r"X is sparse.*X\.toarray\(\)"),
+    ({"X": pd.Series(["a"] * 60)}, r"X must be a table.*shape is \(60,\)"),
+    ({"X": None}, "X must be a table.*it is a NoneType"),
+    ({"X": "text"}, "X must be a table.*it is a str"),
+    ({"X": np.ones((60, 1), complex)}, "Complex data not supported"),
+    ({"X": pd.DataFrame([["a", "b"]] * 60, columns=["u", "u"])}, "X has two columns named 'u'"),
+    ({"X": pd.DataFrame([["a", "b"]] * 60, columns=[1, 1])}, "X has two columns named 1:"),
 ]
 
 
 @pytest.mark.parametrize(("given", "message"), BAD_DATA)
 def test_data_that_cannot_be_used_is_refused(given, message):
     X, y = clicks(60)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as error:
         FMClassifier(**SMALL).fit(**{"X": X, "y": y, **given})
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 250
 
 
 def test_a_row_of_weight_0_is_as_if_it_were_not_there():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
 
-__all__ = ["is_missing", "read_frame", "token_text"]
+__all__ = ["is_missing", "read_frame", "shown", "token_text"]
 
 _WHOLE = 2**53  # floats beyond it are whole numbers, but not which
 
@@ -26,9 +27,6 @@ def read_frame(table: Any, names: Sequence[str], numeric: Collection[str] = ()) 
     Raises:
         DataError: a column cannot be used as what it is; it is named
     """
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if list(names).count(name) > 1)
-        raise DataError(f"two columns are named {twice!r}: rename one of them")
     columns = zip(names, _raw_columns(table), strict=True)
     return pl.DataFrame(
         [_column(raw, name, is_number=name in numeric).rename(name) for name, raw in columns]
@@ -160,7 +158,7 @@ def _texts(values: Any) -> list[str | None] | None:
         return [token_text(value) for value in list(values)]
     if is_missing(values):
         return None
-    raise _UnusableError(f"holds both lists and single values such as {values!r}")
+    raise _UnusableError(f"holds both lists and single values such as {shown(values)}")
 
 
 def token_text(value: Any) -> str | None:
@@ -182,7 +180,7 @@ def token_text(value: Any) -> str | None:
         return str(value // timedelta(microseconds=1))
     if type(value).__hash__ is None:
         raise _UnusableError(
-            f"holds {value!r}; a {type(value).__name__} cannot be a category, a tuple can"
+            f"holds {shown(value)}; a {type(value).__name__} cannot be a category, a tuple can"
         )
     return str(value)
 
@@ -192,3 +190,8 @@ def is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ == "NAType":
         return True
     return not isinstance(value, list | tuple | np.ndarray) and bool(value != value)
+
+
+def shown(value: Any) -> str:
+    """A value in a message: numbers of numpy as those of Python, and nothing at length."""
+    return reprlib.repr(value.item() if isinstance(value, np.generic) else value)

@@ -17,6 +17,7 @@ from freqsgd.data.columns import (
     is_unreadable,
     quantile_edges,
 )
+from freqsgd.data.conversion import shown
 from freqsgd.data.dataset import DataError
 from freqsgd.data.encoder import Encoder
 from freqsgd.data.token_table import TokenTable
@@ -88,7 +89,9 @@ def _check_kind(values: pl.Series, column: Column) -> None:
         wrong = values.to_frame().select(is_unreadable(column, values.dtype)).to_series()
         if wrong.any():
             row = int(wrong.arg_max() or 0)
-            raise DataError(f"column {name!r}, row {row}: {values[row]!r} is not a finite number")
+            raise DataError(
+                f"column {name!r}, row {row}: {shown(values[row])} is not a finite number"
+            )
 
 
 def _field(values: pl.Series, is_number: bool, numeric_rule: str) -> Column:
@@ -100,6 +103,6 @@ def _field(values: pl.Series, is_number: bool, numeric_rule: str) -> Column:
     if numeric_rule == "log":
         return Column(name, "number")
     if numeric_rule != "quantiles":
-        raise DataError(f"unknown numeric rule {numeric_rule!r}: known are log, quantiles")
+        raise DataError(f"unknown numeric rule {shown(numeric_rule)}: known are log, quantiles")
     edges = quantile_edges(finite_numbers(values), f"column {name!r}")
     return Column(name, "number", edges=edges)

@@ -24,20 +24,22 @@ from freqsgd.estimators.base_rate import keep_base_rate
 from freqsgd.estimators.fitted import Fitted
 from freqsgd.estimators.inputs import (
     all_to_train,
-    check_options,
     check_table,
     classes_of,
     hold_out,
     labels_of,
     no_samples,
-    numeric_names,
     rows_of,
-    rule_of,
-    seed_of,
-    settings_of,
     target_of,
     validate_on,
     warn_of_distinct,
+)
+from freqsgd.estimators.parameters import (
+    check_options,
+    numeric_names,
+    rule_of,
+    seed_of,
+    settings_of,
 )
 from freqsgd.estimators.stream import Stream
 from freqsgd.export.vectors import Neighbor, Vectors
@@ -295,7 +297,10 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
             raise DataError("eval_set must be a pair (X, y)")
-        X, name = self._check(eval_set[0], reset=False), "y of eval_set"
+        try:
+            X, name = self._check(eval_set[0], reset=False), "y of eval_set"
+        except ValueError as error:
+            raise DataError(f"eval_set: {error}") from error
         target = target_of(eval_set[1], len(X), name)
         return encode_frame(encoder, self._frame(X)), labels_of(target, classes, name)
 

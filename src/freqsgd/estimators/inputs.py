@@ -1,126 +1,39 @@
-"""What an estimator is given, as what training takes: parameters, tables, targets, samples."""
+"""What an estimator is given, as what training takes: tables, targets, samples."""
 
 from __future__ import annotations
 
-import operator
+import math
 import warnings
-from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Integral
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.utils import assert_all_finite, check_array, check_random_state, column_or_1d
+from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from freqsgd.data.conversion import is_missing
+from freqsgd.data.conversion import is_missing, shown
 from freqsgd.data.dataset import DataError, Dataset, DataWarning, Splits
 from freqsgd.data.encoder import Encoder
-from freqsgd.training.rules import Rule
-from freqsgd.training.settings import Settings
 
 __all__ = [
     "all_to_train",
-    "check_options",
     "check_table",
     "classes_of",
     "hold_out",
     "labels_of",
     "no_samples",
-    "numeric_names",
     "rows_of",
-    "rule_of",
-    "seed_of",
-    "settings_of",
     "target_of",
     "validate_on",
     "warn_of_distinct",
 ]
 
-_RULE = ("weight_decay", "weight_decay_power")
-_WHOLE = ("dim", "epochs", "batch_size")
 _FEW_ROWS = 10  # of which all may well be distinct
-
-
-# ---- parameters ----------------------------------------------------------------------------------
-
-
-def check_options(params: dict[str, Any]) -> None:
-    """Refuse parameters that nothing else would."""
-    if isinstance(params["lr"], str) and params["lr"] != "auto":
-        raise DataError(f"lr must be a number or 'auto', got {params['lr']!r}")
-    if not 0 < params["validation_fraction"] < 1:
-        raise DataError(
-            f"validation_fraction must lie between 0 and 1, got {params['validation_fraction']}"
-        )
-    if _whole(params, "min_count") < 1:
-        raise DataError(f"min_count must be at least 1, got {params['min_count']}")
-    threads = params["threads"]
-    if threads is not None and _whole(params, "threads") < 1:
-        raise DataError(f"threads must be at least 1, got {threads}")
-
-
-def rule_of(params: dict[str, Any]) -> Rule:
-    """The optimizer; its learning rate is None if it is to be found."""
-    lr = None if params["lr"] == "auto" else float(params["lr"])
-    options = {name: float(params[name]) for name in _RULE}
-    max_lr = None if params["max_lr"] is None else float(params["max_lr"])
-    try:
-        return Rule(params["optimizer"], lr, max_lr=max_lr, **options)
-    except ValueError as error:
-        raise DataError(str(error)) from error
-
-
-def settings_of(params: dict[str, Any], model: str, seed: int) -> Settings:
-    """Everything else."""
-    options: dict[str, Any] = {name: _whole(params, name) for name in _WHOLE}
-    patience = None if params["patience"] is None else _whole(params, "patience")
-    if model == "deepfm":
-        options["hidden"] = tuple(operator.index(size) for size in params["hidden"])
-        options["dropout"] = float(params["dropout"])
-    try:
-        return Settings(
-            model,
-            init_scale=float(params["init_scale"]),
-            lr_decay=params["lr_decay"],
-            patience=patience,
-            seed=seed,
-            **options,
-        )
-    except ValueError as error:
-        raise DataError(str(error)) from error
-
-
-def seed_of(random_state: Any) -> int:
-    """A seed: the number itself, or one that is drawn."""
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def numeric_names(numeric: Any, names: Sequence[str]) -> list[str]:
-    """The names of numeric columns, which may be given by their place too."""
-    chosen = []
-    for item in [numeric] if isinstance(numeric, str) else numeric:
-        if not isinstance(item, str) and 0 <= item < len(names):
-            chosen.append(names[item])
-        elif item in names:
-            chosen.append(item)
-        else:
-            raise DataError(
-                f"numeric names a column {item!r}, which X does not have: its columns are "
-                f"{', '.join(names)}"
-            )
-    return chosen
-
-
-def _whole(params: dict[str, Any], name: str) -> int:
-    try:
-        return operator.index(params[name])
-    except TypeError:
-        raise DataError(f"{name} must be a whole number, got {params[name]!r}") from None
+_LARGEST = float(np.finfo(np.float32).max)
+_TABLE = "X must be a table: a frame, a 2-D array or a list of equally long rows"
 
 
 # ---- tables and targets --------------------------------------------------------------------------
@@ -131,12 +44,39 @@ def check_table(X: Any, estimator: Any) -> Any:
     if isinstance(X, pl.LazyFrame):
         raise DataError("X is a LazyFrame: give X.collect()")
     if isinstance(X, pl.DataFrame) or (hasattr(X, "iloc") and hasattr(X, "columns")):
-        if 0 in X.shape:
-            raise DataError(f"X must have rows and columns; its shape is {X.shape}")
+        _check_frame(X)
         return X
-    if isinstance(X, list | tuple):
-        X = np.array(X, dtype=object)  # numpy would turn numbers among texts into texts
-    return check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator)
+    if hasattr(X, "toarray"):
+        raise DataError("X is sparse, but its columns are categories: give X.toarray()")
+    array = _of_rows(X) if isinstance(X, list | tuple) else np.asarray(X)
+    shape = array.shape
+    if len(shape) == 0:
+        raise DataError(f"{_TABLE}; it is a {type(X).__name__}")
+    if len(shape) != 2:
+        hint = "Reshape your data: X.reshape(-1, 1) is one column, X.reshape(1, -1) one row"
+        raise DataError(f"{_TABLE}; its shape is {shape}. {hint}")
+    if shape[0] == 0:
+        raise DataError("X has no rows")
+    if array.dtype.kind == "c":
+        raise DataError("Complex data not supported: X must hold categories")
+    return check_array(array, dtype=None, ensure_all_finite=False, estimator=estimator)
+
+
+def _check_frame(X: Any) -> None:
+    rows, names = len(X), list(X.columns)
+    if rows == 0 or not names:
+        raise DataError(f"X has no {'columns' if rows else 'rows'}")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"X has two columns named {shown(twice)}: rename one of them")
+
+
+def _of_rows(rows: Any) -> NDArray[Any]:
+    """Rows as an array of objects: numpy would turn numbers among texts into texts."""
+    array = np.array(rows, dtype=object)
+    if array.ndim == 1 and any(isinstance(row, list | tuple | np.ndarray) for row in rows):
+        raise DataError(f"{_TABLE}; its rows are not equally long")
+    return array
 
 
 def target_of(y: Any, rows: int, name: str = "y") -> NDArray[Any]:
@@ -159,7 +99,8 @@ def classes_of(target: NDArray[Any]) -> NDArray[Any]:
     check_classification_targets(target)
     classes = np.unique(target)
     if len(classes) == 1:
-        raise DataError(f"y holds one class only, {classes[0]!r}: there is nothing to tell apart")
+        only = shown(classes.tolist()[0])
+        raise DataError(f"y holds one class only, {only}: there is nothing to tell apart")
     if len(classes) > 2:
         raise DataError(
             "Only binary classification is supported. The type of the target is "
@@ -174,9 +115,8 @@ def labels_of(target: NDArray[Any], classes: NDArray[Any], name: str = "y") -> N
     second = np.asarray(target == classes[1])
     other = ~(second | np.asarray(target == classes[0]))
     if other.any():
-        raise DataError(
-            f"{name} holds {target[other][0]!r}, which is neither of the classes {classes.tolist()}"
-        )
+        found = shown(target[other].tolist()[0])
+        raise DataError(f"{name} holds {found}, which is neither of the classes {classes.tolist()}")
     return second.astype(np.uint8)
 
 
@@ -184,19 +124,29 @@ def _weights(sample_weight: Any, rows: int) -> NDArray[np.float32] | None:
     """One weight for each row, or None for equal ones."""
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, np.float32)
-    if weights.shape != (rows,):
-        raise DataError(
-            f"sample_weight must be one number for each of {rows} rows; its shape is "
-            f"{weights.shape}"
-        )
-    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    wanted = f"sample_weight must be one number for each of {rows} rows"
+    try:
+        given = np.asarray(sample_weight)
+    except ValueError:
+        raise DataError(f"{wanted}; this one has lists of several lengths") from None
+    if given.shape != (rows,):
+        raise DataError(f"{wanted}; its shape is {given.shape}")
+    if given.dtype.kind not in "biuf":
+        values = [math.nan if is_missing(value) else value for value in given.tolist()]
+        other = [value for value in values if not isinstance(value, Real)]
+        if other:
+            raise DataError(f"{wanted}; this one holds {shown(other[0])}")
+        given = np.array(values)
+    weights = given.astype(np.float64)
+    wrong = ~((weights >= 0) & (weights <= _LARGEST))
     if wrong.any():
         row = int(wrong.argmax())
-        raise DataError(f"sample_weight must be finite and >= 0; in row {row} it is {weights[row]}")
-    if not weights.any():
+        found = f"in row {row} it is {weights[row]}"
+        raise DataError(f"sample_weight must lie between 0 and {_LARGEST:.1e}; {found}")
+    single = weights.astype(np.float32)
+    if not single.any():
         raise DataError("Sample weights must contain at least one non-zero number.")
-    return weights
+    return single
 
 
 def rows_of(
