@@ -57,7 +57,7 @@ def test_tune_writes_results_report_and_models_and_goes_on_after_ctrl_c(tmp_path
     assert child.returncode == 130
     assert "the same command with --resume goes on from here" in rest
     assert "Traceback" not in rest
-    assert "holds a study already" in error(*SMALL, "--out", "cut", cwd=tmp_path)
+    assert "holds a search already" in error(*SMALL, "--out", "cut", cwd=tmp_path)
     run(*SMALL, "--out", "cut", "--resume", cwd=tmp_path)
     assert told(tmp_path / "cut") == told(tmp_path / "whole")
 
@@ -66,6 +66,8 @@ def test_tune_writes_results_report_and_models_and_goes_on_after_ctrl_c(tmp_path
     ("arguments", "words"),
     [
         (["--optimizers", "lion"], "unknown optimizer 'lion'"),
+        (["--optimizers", ""], "name at least one optimizer of sgd, fasgd"),
+        (["--optimizers", "sgd,adam,sgd"], "named once, got sgd, adam, sgd"),
         (["--trials", "0"], "trials must be at least 1"),
     ],
 )
@@ -95,6 +97,13 @@ def test_results_are_never_without_their_command(command, tmp_path, monkeypatch)
     done = CliRunner().invoke(app, [command, *GENERATED, *options, *trials])
     assert isinstance(done.exception, MemoryError)
     assert json.loads((tmp_path / "results.json").read_text())["command"].startswith("freqsgd ")
+
+
+def test_resuming_what_is_not_there_is_told(tmp_path):
+    options = ["--optimizers", "cfsgd", "--trials", "1", "--out", str(tmp_path), "--resume"]
+    told = f"{tmp_path} holds no search to go on with: a new one starts"
+    assert told in CliRunner().invoke(app, ["tune", *GENERATED, *options]).stderr
+    assert told not in CliRunner().invoke(app, ["tune", *GENERATED, *options]).stderr
 
 
 def test_help_has_an_example_and_not_what_is_searched():

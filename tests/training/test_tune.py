@@ -33,6 +33,7 @@ from freqsgd.training.search_space import (
     suggest,
     typical_frequency,
 )
+from freqsgd.training.search_state import SearchState
 from freqsgd.training.trials import FIRST, Outcome, freeze, hopeless, propose, thaw
 from freqsgd.training.tune import tune
 from tests.training.made_up import dataset
@@ -223,7 +224,15 @@ def test_every_optimizer_has_as_many_trials_and_its_best_is_the_best(whole):
     for study in studies:
         assert [trial["number"] for trial in study["trials"]] == list(range(TRIALS))
         ended = [trial for trial in study["trials"] if trial["state"] == "complete"]
-        assert study["best"] == max(ended, key=lambda trial: trial["value"])
+        tried = max(ended, key=lambda trial: trial["value"])
+        best, rates = study["best"], [(p["val_auc"] or 0, -p["lr"]) for p in study["lr_sweep"]]
+        assert best["number"] == tried["number"]
+        assert best["value"] == max(rates)[0] >= tried["value"]
+        if best["from"] == "trial":
+            assert best == {**tried, "from": "trial"}
+        else:
+            assert best["value"] > tried["value"]
+            assert best["params"] == {**tried["params"], "lr": -max(rates)[1]}
         optimizer, first = study["optimizer"], study["trials"][0]["params"]
         assert first["lr"] == find_lr(dataset(), Rule(optimizer, 1.0), QUICK, threads=1)
 
@@ -241,15 +250,53 @@ def test_runs_are_the_best_settings_with_each_seed(whole):
 
 def test_the_sweep_varies_the_learning_rate_alone(whole):
     for study in whole["tuning"]["studies"]:
-        best, sweep = study["best"]["params"], study["lr_sweep"]
+        tried, sweep = study["trials"][study["best"]["number"]], study["lr_sweep"]
+        best = tried["params"]
         assert [entry["lr"] / best["lr"] for entry in sweep] == [2.0**k for k in range(-4, 5)]
-        assert sweep[4]["val_auc"] == study["best"]["value"]
+        assert sweep[4]["val_auc"] == tried["value"]
         for entry in (sweep[1], sweep[8]):
             point = {**best, "lr": entry["lr"]}
             rule, settings = apply(point, study["optimizer"], QUICK, FREQUENCY)
             _, record = fit(dataset(), rule, settings, threads=1)
             diverged = record["stopped"] == "diverged"
             assert entry["val_auc"] == (None if diverged else record["best_val_auc"])
+
+
+def test_a_rate_of_the_sweep_that_beats_the_trials_is_taken(tmp_path, monkeypatch):
+    found = find_lr(dataset(), Rule("cfsgd"), QUICK, threads=1)
+    monkeypatch.setattr("freqsgd.training.tune.find_lr", lambda *_, **__: found / 16)
+    told = []
+    results = tune(
+        *(dataset(), ["cfsgd"], QUICK),
+        **{"out": tmp_path, "trials": 1, "threads": 1, "listener": told.append},
+    )
+    (study,), (run,) = results["tuning"]["studies"], results["runs"]
+    (trial,), best = study["trials"], study["best"]
+    top = max(study["lr_sweep"], key=lambda point: point["val_auc"] or 0)
+    assert top["val_auc"] > trial["value"]
+    assert (best["from"], best["number"]) == ("sweep", 0)
+    assert (best["params"]["lr"], best["value"]) == (top["lr"], top["val_auc"])
+    assert (run["lr"], run["best_val_auc"]) == (top["lr"], top["val_auc"])
+    assert told[-1].best == top["val_auc"]
+    (folder,) = (tmp_path / "models").iterdir()
+    assert folder.name == f"cfsgd-trial-0-lr-{top['lr']:.4g}-seed-0"
+
+
+def test_the_cap_moves_along_with_the_rate_of_the_sweep():
+    space = search_space("cfsgd", QUICK, 0.2)
+    point = {**default(space), "max_lr_ratio": 40.0}
+    trial, better = (
+        Outcome({**point, "lr": lr}, "complete", [auc], 1.0) for lr, auc in ((0.2, 0.7), (1.6, 0.8))
+    )
+    worse, lost = replace(trial, curve=[0.6]), replace(trial, state="diverged", curve=[0.9])
+    state = SearchState(1, 1, {"cfsgd": [trial]}, {"cfsgd": [worse, better, lost]})
+    assert state.best("cfsgd") is better
+    rule, _ = apply(better.point, "cfsgd", QUICK, 0.01)
+    assert (rule.lr, rule.max_lr) == (1.6, 64.0)
+    equal = replace(better, curve=[0.7])
+    state = SearchState(1, 1, {"cfsgd": [trial]}, {"cfsgd": [equal]})
+    assert state.best("cfsgd") is trial
+    assert state.study("cfsgd")["best"]["from"] == "trial"
 
 
 def test_diverged_trials_are_no_crash(tmp_path, monkeypatch):
@@ -335,7 +382,7 @@ def small(tmp_path_factory):
 
 def test_a_folder_in_use_is_refused_before_any_work(small, tmp_path, monkeypatch):
     monkeypatch.setattr("freqsgd.training.tune.find_lr", lambda *_, **__: pytest.fail("too late"))
-    with pytest.raises(DataError, match="holds a study already: use --resume"):
+    with pytest.raises(DataError, match="holds a search already: use --resume"):
         tune(dataset(), ["cfsgd"], QUICK, out=small, trials=1)
     (tmp_path / "results.json").write_text("{}")
     with pytest.raises(DataError, match="holds other results already"):
@@ -428,6 +475,9 @@ def test_a_storage_that_cannot_be_used_is_one_error(spoil, words, small, tmp_pat
         path.write_bytes((small / "trials.sqlite").read_bytes())
     spoil(path)
     before = path.read_bytes()
+    if spoil not in (cut, overwritten):
+        with pytest.raises(DataError, match="is no search of freqsgd tune: use another --out"):
+            tune(dataset(), ["cfsgd"], QUICK, out=tmp_path, trials=1)
     with pytest.raises(DataError, match=f"(?s)cannot use .*trials.sqlite.*({words})"):
         tune(dataset(), ["cfsgd"], QUICK, out=tmp_path, trials=1, resume=True)
     assert path.read_bytes() == before
@@ -437,8 +487,8 @@ def test_a_storage_that_cannot_be_used_is_one_error(spoil, words, small, tmp_pat
     ("change", "words"),
     [
         ({"optimizers": ["lion"]}, "unknown optimizer 'lion'"),
-        ({"optimizers": []}, "at least one"),
-        ({"optimizers": ["sgd", "sgd"]}, "once each"),
+        ({"optimizers": []}, "at least one optimizer of sgd"),
+        ({"optimizers": ["sgd", "sgd"]}, "named once"),
         ({"trials": 0}, "trials must be at least 1"),
         ({"seeds": 0}, "seeds must be at least 1"),
         ({"settings": Settings(patience=None)}, "patience"),

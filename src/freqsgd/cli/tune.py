@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from freqsgd.cli.options import data_options, shared_settings, takes, words
+from freqsgd.cli.progress import console
 from freqsgd.cli.session import REPORT, command_line, session
 from freqsgd.cli.table import print_results
 from freqsgd.data.dataset import DataError
@@ -15,6 +16,7 @@ from freqsgd.data.options import DataOptions
 from freqsgd.report import write_report
 from freqsgd.training.rules import OPTIMIZERS
 from freqsgd.training.settings import Settings
+from freqsgd.training.trial_storage import TRIALS
 from freqsgd.training.tune import check_request
 from freqsgd.training.tune import tune as search
 
@@ -43,6 +45,9 @@ def tune(
     """
     names = words(optimizers)
     check_request(names, shared, out=out, trials=trials, seeds=seeds, resume=resume)
+    if resume and not (out / TRIALS).exists():
+        told = f"{out} holds no search to go on with: a new one starts"
+        console.print(told, soft_wrap=True, markup=False)
     with session(data, threads, out) as (loaded, watcher):
         results = search(
             loaded,

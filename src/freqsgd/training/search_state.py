@@ -10,7 +10,7 @@ from freqsgd.training.trials import COMPLETE, Outcome
 
 __all__ = ["SWEEP", "SearchState", "TuneProgress"]
 
-SWEEP = tuple(2.0**k for k in range(-4, 5))  # times the best learning rate
+SWEEP = tuple(2.0**k for k in range(-4, 5))  # times the best trial's learning rate
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class TuneProgress:
         optimizer: that is at work
         job: what it does, in words
         outcome: of the job; None while it runs
-        best: validation AUC of the optimizer's trials so far
+        best: validation AUC of the optimizer so far
         done, total: jobs of the whole search; the current one counts in part
         seconds_left: as far as can be told
     """
@@ -43,7 +43,7 @@ class SearchState:
         planned: trials of each optimizer
         seeds: with which the best settings are trained
         trials: of each optimizer
-        sweeps: other learning rates for each optimizer's best trial
+        sweeps: each optimizer's best trial with other learning rates
         runs: records of the best settings
     """
 
@@ -53,11 +53,19 @@ class SearchState:
     sweeps: dict[str, list[Outcome]] = field(default_factory=dict)
     runs: list[dict[str, Any]] = field(default_factory=list)
 
-    def best(self, name: str) -> int | None:
+    def best_trial(self, name: str) -> int | None:
         """The number of the best trial that came to its end."""
         trials = self.trials[name]
         ended = [number for number, trial in enumerate(trials) if trial.state == COMPLETE]
         return max(ended, key=lambda number: trials[number].curve[-1], default=None)
+
+    def best(self, name: str) -> Outcome | None:
+        """The best trial, or the same at a learning rate of the sweep that did better."""
+        number = self.best_trial(name)
+        if number is None:
+            return None
+        swept = [other for other in self.sweeps.get(name, []) if other.state == COMPLETE]
+        return max([self.trials[name][number], *swept], key=lambda outcome: outcome.curve[-1])
 
     def progress(
         self, name: str, job: str, *, part: float = 0.0, outcome: Outcome | None = None
@@ -69,7 +77,7 @@ class SearchState:
             name,
             job,
             outcome,
-            best=None if best is None else self.trials[name][best].value,
+            best=None if best is None else best.value,
             done=done + part,
             total=len(self.trials) * (self.planned + len(SWEEP) - 1 + self.seeds),
             seconds_left=self._seconds_left(),
@@ -90,14 +98,15 @@ class SearchState:
 
     def study(self, name: str) -> dict[str, Any]:
         """An optimizer's search, for ``results.json``."""
-        trials, best = self.trials[name], self.best(name)
-        listed = [_listed(number, trial) for number, trial in enumerate(trials)]
+        trials, number, best = self.trials[name], self.best_trial(name), self.best(name)
+        listed = [_listed(place, trial) for place, trial in enumerate(trials)]
         study = {"optimizer": name, "trials": listed, "best": None, "lr_sweep": []}
-        if best is None:
+        if number is None or best is None:
             return study
-        swept = sorted([trials[best], *self.sweeps[name]], key=lambda trial: trial.lr)
+        swept = sorted([trials[number], *self.sweeps[name]], key=lambda trial: trial.lr)
         sweep = [{"lr": trial.lr, "val_auc": trial.value} for trial in swept]
-        return {**study, "best": listed[best], "lr_sweep": sweep}
+        origin = "trial" if best is trials[number] else "sweep"
+        return {**study, "best": {**_listed(number, best), "from": origin}, "lr_sweep": sweep}
 
 
 def _listed(number: int, trial: Outcome) -> dict[str, Any]:

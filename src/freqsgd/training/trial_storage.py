@@ -20,7 +20,7 @@ from freqsgd.data.files import replacing
 from freqsgd.training.search_space import Range
 from freqsgd.training.trials import Outcome, freeze, thaw
 
-__all__ = ["TRIALS", "Storage", "need_optuna"]
+__all__ = ["TRIALS", "Storage", "holds_search", "need_optuna"]
 
 TRIALS = "trials.sqlite"
 _ABOUT = "freqsgd"  # the attribute of a study that says what its trials depend on
@@ -33,6 +33,16 @@ def need_optuna() -> None:
     except ModuleNotFoundError as missing:
         raise DataError("tuning needs optuna: pip install 'freqsgd[tune]'") from missing
     optuna.logging.set_verbosity(logging.ERROR)
+
+
+def holds_search(path: Path) -> bool:
+    """Whether a file is a storage with studies of ``freqsgd tune``."""
+    query = "SELECT count(*) FROM study_user_attributes WHERE key = ?"
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            return bool(connection.execute(query, [_ABOUT]).fetchone()[0])
+    except sqlite3.Error:
+        return False
 
 
 class Storage:

@@ -26,7 +26,7 @@ from freqsgd.training.search_space import (
 )
 from freqsgd.training.search_state import SWEEP, SearchState, TuneProgress
 from freqsgd.training.settings import Settings
-from freqsgd.training.trial_storage import TRIALS, Storage, need_optuna
+from freqsgd.training.trial_storage import TRIALS, Storage, holds_search, need_optuna
 from freqsgd.training.trials import COMPLETE, DIVERGED, PRUNED, Outcome, hopeless, propose
 
 __all__ = ["check_request", "tune"]
@@ -49,8 +49,8 @@ def tune(
 ) -> dict[str, Any]:
     """Search the best settings of each optimizer; return the content of ``results.json``.
 
-    The best are then trained once more with each seed and evaluated on the test rows, and their
-    learning rate is varied with everything else as it is.
+    The learning rate of the best trial is then varied with everything else as it is, and what was
+    best of all is trained once more with each seed and evaluated on the test rows.
 
     Args:
         data: samples and their splits
@@ -91,8 +91,10 @@ def check_request(
     need_optuna()
     if unknown := [name for name in names if name not in OPTIMIZERS]:
         raise DataError(f"unknown optimizer {unknown[0]!r}; known: {', '.join(OPTIMIZERS)}")
-    if not names or len(set(names)) < len(names):
-        raise DataError(f"name optimizers once each, at least one, got {', '.join(names) or None}")
+    if not names:
+        raise DataError(f"name at least one optimizer of {', '.join(OPTIMIZERS)}")
+    if len(set(names)) < len(names):
+        raise DataError(f"each optimizer may be named once, got {', '.join(names)}")
     for what, number in (("trials", trials), ("seeds", seeds)):
         if number < 1:
             raise DataError(f"{what} must be at least 1, got {number}")
@@ -101,7 +103,9 @@ def check_request(
     if settings.seed + seeds > 2**31:
         raise DataError(f"there are no {seeds} seeds from {settings.seed} on: take a smaller one")
     if (out / TRIALS).exists() and not resume:
-        raise DataError(f"{out} holds a study already: use --resume, or another --out")
+        if not holds_search(out / TRIALS):
+            raise DataError(f"{out / TRIALS} is no search of freqsgd tune: use another --out")
+        raise DataError(f"{out} holds a search already: use --resume, or another --out")
     if (out / RESULTS).exists() and not (out / TRIALS).exists():
         raise DataError(f"{out} holds other results already: use another --out")
 
@@ -166,9 +170,9 @@ class _Search:
                 if len(trials) == number:
                     self._trial(name)
         for name in state.trials:
-            if (best := state.best(name)) is not None:
-                self._sweep(name, best)
-                self._train_best(name, best)
+            if (tried := state.best_trial(name)) is not None:
+                self._sweep(name, tried)
+                self._train_best(name, tried)
         results = describe(self.data, self.settings, self.threads, command)
         results["runs"] = state.runs
         results["tuning"] = {
@@ -195,18 +199,22 @@ class _Search:
         rates = [best.lr * factor for factor in SWEEP]
         space = {"lr": Range(rates[0], rates[-1], best.lr)}
         study = f"{name}: learning rates around trial {number}"
-        done = self.state.sweeps[name] = self.storage.trials(study, space)
+        done = self.state.sweeps[name] = [
+            replace(outcome, point={**best.point, **outcome.point})
+            for outcome in self.storage.trials(study, space)
+        ]
         for lr in [rate for rate in rates if rate != best.lr][len(done) :]:
             job = f"learning rate {lr:.3g}"
-            outcome = replace(self._try(name, {**best.point, "lr": lr}, job), point={"lr": lr})
+            outcome = self._try(name, {**best.point, "lr": lr}, job)
             self.storage.add(study, outcome, space, len(done))
             done.append(outcome)
             self._tell(name, job, outcome=outcome)
 
     def _train_best(self, name: str, number: int) -> None:
-        """Train with the settings of the best trial, once per seed, and keep the models."""
-        point = self.state.trials[name][number].point
-        rule, settings = apply(point, name, self.settings, self.frequency)
+        """Train with the best settings, once per seed, and keep the models."""
+        best = self.state.best(name)
+        assert best is not None
+        rule, settings = apply(best.point, name, self.settings, self.frequency)
         for seed in range(settings.seed, settings.seed + self.state.seeds):
             job = f"best settings, seed {seed}"
 
@@ -218,7 +226,7 @@ class _Search:
                 rule,
                 replace(settings, seed=seed),
                 threads=self.threads,
-                folder=self.out / MODELS / f"{name}-trial-{number}-seed-{seed}",
+                folder=self.out / MODELS / f"{name}-trial-{number}-lr-{best.lr:.4g}-seed-{seed}",
                 resume=True,
                 listener=watch,
             )
