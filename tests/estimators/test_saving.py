@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from freqsgd import DeepFMClassifier, FMClassifier
 from freqsgd.cli.app import app
-from freqsgd.data.dataset import DataError
+from freqsgd.data.dataset import DataError, DataWarning
 from freqsgd.data.encoder import Encoder
 from freqsgd.training.predict import probabilities
 from tests.estimators.made_up import clicks
@@ -153,6 +153,45 @@ def test_folders_that_cannot_be_used_are_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="cannot make the folder"):
         estimator.save(tmp_path / "file")
+
+
+@pytest.mark.parametrize("kind", [FMClassifier, DeepFMClassifier])
+@pytest.mark.parametrize("optimizer", ["cfsgd", "adam"])
+@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+def test_a_model_whose_optimizer_is_gone_goes_on_with_a_new_one(kind, optimizer, learn, tmp_path):
+    X, y = clicks(200)
+    estimator = kind(**{**SMALL, "lr": 0.1}, optimizer=optimizer)
+    getattr(estimator, learn)(X, y).save(tmp_path / "model")
+    (tmp_path / "model" / "optimizer.safetensors").unlink()
+    with pytest.warns(DataWarning, match=r"no optimizer.safetensors.*partial_fit begins"):
+        loaded = kind.load(tmp_path / "model")
+    assert np.array_equal(loaded.decision_function(X), estimator.decision_function(X))
+    loaded.partial_fit(X, y)
+    assert loaded._stream.engine.samples == 200
+    assert not np.array_equal(loaded.decision_function(X), estimator.decision_function(X))
+
+
+DAMAGED = {
+    "[]": "it describes no columns",
+    "{}": "it has no 'format'",
+    '{"format": 1}': "it has no 'columns'",
+    '{"format": 1, "columns": 7}': "it describes no columns",
+    '{"format": 1, "columns": [{"name": "a"}]}': "it has no 'edges'",
+    '{"format": 1, "columns": [{"edges": [], "nose": 2}]}': "it describes no columns",
+    "{": "Expecting property name",
+}
+
+
+@pytest.mark.parametrize("text", DAMAGED)
+def test_damaged_dictionaries_are_called_so_in_words(text, tmp_path):
+    X, y = clicks(60)
+    FMClassifier(**SMALL).fit(X, y).save(tmp_path / "model")
+    (tmp_path / "model" / "encoder.json").write_text(text)
+    with pytest.raises(DataError) as error:
+        FMClassifier.load(tmp_path / "model")
+    expected = f"encoder.json: the file is damaged ({DAMAGED[text]}"
+    assert expected in str(error.value)
+    assert str(error.value).endswith("); train again")
 
 
 def test_the_encoder_keeps_from_which_count_on_tokens_have_ids(tmp_path):

@@ -91,18 +91,22 @@ class Encoder:
                 Column(**{**column, "edges": tuple(column["edges"])})
                 for column in description["columns"]
             ]
+            kind, digest = description["kind"], description["tokens_sha256"]
             path = folder / TOKENS
             packed = path.read_bytes()
-            if sha256(packed).hexdigest() != description["tokens_sha256"]:
+            if sha256(packed).hexdigest() != digest:
                 raise ValueError(f"its checksum is not the one in {DESCRIPTION}")
             tokens, min_count = pl.read_parquet(packed), description.get("min_count", 1)
-            return cls(description["kind"], columns, tokens, min_count)
+            return cls(kind, columns, tokens, min_count)
         except FileNotFoundError:
             raise DataError(f"{path}: there is no such file; train again") from None
         except DataError:
             raise
         except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
-            raise DataError(f"{path}: the file is damaged ({error}); train again") from error
+            what = {KeyError: f"it has no {error}", TypeError: "it describes no columns"}.get(
+                type(error), str(error)
+            )
+            raise DataError(f"{path}: the file is damaged ({what}); train again") from error
 
     def tokens(self, field: int) -> list[str]:
         """What the tokens of a field are called, by id: their texts, ``<rare>``, ``<missing>``.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freqsgd.data.dataset import DataError
+from freqsgd.data.dataset import DataError, DataWarning
 from freqsgd.estimators.fitted import Fitted, counts_of
 from freqsgd.estimators.inputs import no_samples
 from freqsgd.training import checkpoint
@@ -70,12 +71,25 @@ def load(folder: Path, kind: str, names: Collection[str]) -> tuple[Fitted, Saved
     if "estimator" not in description:
         _count_from_dictionary(fitted, description)
         return fitted, _of_command(fitted, description["record"], names)
-    fitted.state, steps = checkpoint.load(folder / OPTIMIZER)
-    fitted.samples, fitted.steps = steps["samples"], steps["steps"]
+    _load_optimizer(folder, fitted)
     about = description["estimator"]
     classes = np.array(about["classes"]["values"], about["classes"]["dtype"])
     params, lr, seed = _with_tuples(about["params"]), about["lr"], about["seed"]
     return fitted, Saved(params, classes, lr, seed, about["has_names"], description["record"])
+
+
+def _load_optimizer(folder: Path, fitted: Fitted) -> None:
+    path = folder / OPTIMIZER
+    if path.exists():
+        fitted.state, steps = checkpoint.load(path)
+        fitted.samples, fitted.steps = steps["samples"], steps["steps"]
+    else:
+        warnings.warn(
+            f"{folder} has no {OPTIMIZER}: predictions are the same, but partial_fit begins "
+            "with new counters and averages",
+            DataWarning,
+            stacklevel=4,
+        )
 
 
 def _plain(value: Any) -> Any:
