@@ -146,7 +146,12 @@ def test_a_rule_without_a_rate_finds_it_and_resumes_with_it(tmp_path):
     _, record = fit(data, Rule("cfsgd"), SMALL, folder=tmp_path / "a")
     assert record["lr"] == find_lr(data, Rule("cfsgd"), SMALL)
     assert record["options"]["rule"]["lr"] is None  # what was asked for
-    _, same = fit(data, Rule("cfsgd", record["lr"]), SMALL)
+    assert record["max_lr"] == 100 * record["lr"]
+    _, same = fit(data, Rule("cfsgd", record["lr"], max_lr=record["max_lr"]), SMALL)
     assert [e["val_auc"] for e in same["epochs"]] == [e["val_auc"] for e in record["epochs"]]
     _, again = fit(data, Rule("cfsgd"), SMALL, folder=tmp_path / "a", resume=True)
     assert again["lr"] == record["lr"]
+    _, capped = fit(data, Rule("cfsgd", max_lr=2.0), SMALL)
+    assert capped["max_lr"] == 2.0
+    _, adam = fit(data, Rule("adam"), SMALL)
+    assert adam["max_lr"] is None

@@ -20,7 +20,7 @@ from freqsgd.data.dataset import DataError, Dataset
 from freqsgd.nn.fm import FM
 from freqsgd.training import checkpoint
 from freqsgd.training.engine import DivergedError, Engine, engine_for
-from freqsgd.training.find_lr import find_lr
+from freqsgd.training.find_lr import with_lr
 from freqsgd.training.metrics import (
     auc,
     auc_by_frequency,
@@ -129,8 +129,8 @@ class _Run:
         folder: Path | None,
     ) -> None:
         check(data, settings)
+        asked, rule = rule, with_lr(data, rule, settings, threads=threads)
         self.data, self.rule, self.settings, self.folder = data, rule, settings, folder
-        self.threads = threads
         self.model = build_model(data, settings)
         self.engine: Engine = engine_for(
             self.model,
@@ -156,7 +156,8 @@ class _Run:
             "weight_decay_rule": rule.decay_rule,
             "seed": settings.seed,
             "batch_size": settings.batch_size,
-            "options": {"rule": asdict(rule), "settings": _plain(settings)},
+            "max_lr": rule.law.max_lr,
+            "options": {"rule": asdict(asked), "settings": _plain(settings)},
             "state_bytes": self.engine.state_bytes,
             "state_rule": rule.keeps,
             "parameter_bytes": sum(p.nbytes for p in self.model.parameters()),
@@ -171,8 +172,6 @@ class _Run:
     def go(self, listener: Callable[[Progress, dict[str, Any]], None]) -> tuple[FM, dict[str, Any]]:
         """Train to the end, evaluate, and return the best model."""
         record, progress = self.record, self.progress
-        if record["lr"] is None:
-            record["lr"] = find_lr(self.data, self.rule, self.settings, threads=self.threads)
         try:
             with _Interrupt() as self.interrupt:
                 while record["stopped"] is None:
@@ -229,7 +228,7 @@ class _Run:
             start = time.perf_counter()
 
     def _lr(self, step: int) -> float:
-        lr: float = self.record["lr"]
+        lr = self.rule.law.lr
         if self.settings.lr_decay == "constant":
             return lr
         return lr * (1 - step / (self.settings.epochs * self.progress.steps))
