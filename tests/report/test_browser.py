@@ -179,6 +179,21 @@ def test_a_search_is_drawn_follows_the_legend_and_fits_a_phone(open_page):
     assert page.evaluate(shown) == [False, False, True, True]
 
 
+def test_no_text_of_a_table_lies_over_its_neighbour_on_a_phone(open_page):
+    scales = {"linear_lr_scale": 0.3, "linear_decay_scale": 3.5, "weight_decay_power": 0.8}
+    options = {"rule": {**scales, "a_long_name_that_nobody_has_thought_of": 1}}
+    study = make_study("cfsgd")
+    study["best"]["params"] |= scales
+    run = make_run("cfsgd", options=options)
+    page = open_page(make_tuned(study, runs=[run]), viewport={"width": 420, "height": 800})
+    widths = """[...document.querySelectorAll(".settings th, .settings td")]
+        .map(cell => [cell.innerText, cell.scrollWidth - cell.clientWidth])"""
+    cells = page.evaluate(widths)
+    assert [cell for cell in cells if cell[1] > 0] == []
+    names = [text for text, _ in cells if "of linear weights" in text]
+    assert len(names) == len(set(names)) == 4  # among the settings and the best of them
+
+
 def test_hovering_tells_run_value_epoch_and_second(open_page):
     page = open_page(make_results(make_run("cfsgd")), viewport={"width": 1280, "height": 1600})
     page.locator("#chart-validation .points path").nth(2).hover(force=True)

@@ -103,9 +103,13 @@ def test_strings_from_outside_stay_text(tmp_path):
 
 
 def test_options_within_options_are_listed_once(tmp_path):
-    options = {"rule": {"lr": 77.5, "max_lr": 60.25}, "settings": {"patience": 2, "max_rows": None}}
+    rule = {"lr": 77.5, "max_lr": 60.25, "linear_lr_scale": 0.3, "linear_decay_scale": 3.5}
+    options = {"rule": rule, "settings": {"patience": 2, "max_rows": None, "novelty": 8}}
     text = elements(make_results(make_run("cfsgd", options=options)), tmp_path).text
-    assert "max_lr60.25patience2" in text
+    assert (
+        "Cap on a token's rate60.25Rate of linear weights, times that of vectors0.3"
+        "Decay of linear weights, times that of vectors3.5Patience2novelty8" in text
+    )
     assert "77.5" not in text
     assert "max_rows" not in text
 

@@ -68,6 +68,39 @@ def test_the_best_is_named_with_epoch_second_and_the_next():
     assert tiles(results)["Highest validation AUC"] == ("0.8000", "Adam: epoch 2, 5.0 s")
 
 
+def test_optimizers_are_compared_by_their_means_and_middle_runs_not_by_their_luckiest_seeds():
+    luck = {
+        "cfsgd": ((0.70, 0.75), (0.60, 0.71), (0.62, 0.65, 0.72)),
+        "sgd": ((0.60, 0.61, 0.70), (0.60, 0.69), (0.60, 0.74)),
+        "adam": ((0.73, 0.72), (0.729, 0.72), (0.731, 0.72)),
+    }
+    runs = [
+        run_of(name, *aucs, seed=seed)
+        for name, seeds in luck.items()
+        for seed, aucs in enumerate(seeds)
+    ]
+    shown = tiles(make_results(*runs))
+    assert shown["Highest validation AUC"] == ("0.7300", "Adam: mean of 3 seeds")
+    assert shown["CF-SGD less Adam, validation AUC"] == (
+        "\N{MINUS SIGN}0.0033",
+        "0.7267 against 0.7300, means over seeds",
+    )
+    assert shown["CF-SGD (seed 2) as good as SGD (seed 0)'s best"][0] == "epoch 3"
+    told = statements(make_results(*runs))
+    assert told["Best validation AUC"] == (
+        "Adam reached 0.7300 on average over three seeds. Next is CF-SGD with 0.7267, 0.0033 lower."
+    )
+    assert told["CF-SGD and Adam"].startswith(
+        "The mean best validation AUC of CF-SGD, 0.7267, is 0.0033 lower than that of Adam, 0.7300."
+    )
+
+
+def test_of_several_rates_the_best_one_speaks_for_its_optimizer():
+    runs = [run_of("cfsgd", auc, lr=lr) for auc, lr in ((0.6, 1.0), (0.8, 2.0), (0.7, 4.0))]
+    told = statements(make_results(*runs, run_of("adam", 0.75)))
+    assert "CF-SGD (lr 2.0), 0.8000, is 0.0500 higher" in told["CF-SGD and Adam"]
+
+
 def test_equal_bests_are_shared():
     results = make_results(
         run_of("sgd", 0.6, 0.7, 0.8), run_of("cfsgd", 0.8, 0.7), run_of("adam", 0.7)
@@ -288,9 +321,9 @@ def test_rare_tokens_are_ranked_also_where_cfsgd_is_last():
 @pytest.mark.parametrize(
     ("auc", "words"),
     [
-        (0.79, "The best run, SGD, is 0.0100 below that."),
-        (0.81, "The best run, SGD, is 0.0100 above that."),
-        (0.8, "The best run, SGD, is exactly there."),
+        (0.79, "The best, SGD, is 0.0100 below that."),
+        (0.81, "The best, SGD, is 0.0100 above that."),
+        (0.8, "The best, SGD, is exactly there."),
     ],
 )
 def test_generated_data_know_the_best_possible_score(auc, words):

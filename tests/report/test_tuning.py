@@ -70,8 +70,26 @@ def test_a_sweep_that_surpasses_the_trials_is_told(above, told):
     study = make_study("cfsgd")
     best = study["best"]["value"]
     study["lr_sweep"] = [{"lr": 1.0, "val_auc": best}, {"lr": 2.0, "val_auc": best + above}]
-    words = "best settings of CF-SGD do better than in any trial"
+    words = "The sweep found a learning rate for CF-SGD that does clearly better than any trial"
     assert (words in statements(make_tuned(study))["Tuned"]) == told
+    study["best"] = {**study["best"], "value": best + above, "from": "sweep"}
+    assert (words in statements(make_tuned(study))["Tuned"]) == told
+
+
+def test_settings_of_the_sweep_are_told_and_marked():
+    study = make_study("cfsgd")
+    trial = study["best"]
+    study["lr_sweep"][7]["val_auc"] = 0.9
+    lr = study["lr_sweep"][7]["lr"]
+    better = {"value": 0.9, "from": "sweep", "params": {**trial["params"], "lr": lr}}
+    study["best"] = {**trial, **better}
+    read = read_results(make_tuned(study))
+    _, line = tuning_figures.rate_sensitivity(read, read_studies(read)).data
+    assert list(line.x) == [2.0**k for k in range(-4, 4)]
+    assert max(line.marker.size) == line.marker.size[7]
+    table = next(part.html for part in tuning_sections(read) if part.title == "Best settings")
+    assert f"0.9000 in the sweep around trial {trial['number'] + 1}" in table
+    assert f"{lr:.4g}" in table
 
 
 def test_what_is_left_out_is_told_from_what_does_not_apply(tmp_path):
@@ -111,7 +129,7 @@ def test_lines_have_the_looks_of_the_optimizers_first_run():
             assert trace.marker.color == looks[trace.meta["run"]].light
 
 
-def test_rates_are_drawn_over_the_best_of_their_optimizer():
+def test_rates_are_drawn_over_that_of_the_best_trial():
     read = read_results(make_tuned(make_study("cfsgd")))
     (study,) = read_studies(read)
     trials, line = tuning_figures.rate_sensitivity(read, [study]).data

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from statistics import mean
+from typing import NamedTuple, TypeVar
 
-from freqsgd.report.results import Epoch, Results, Run
+from freqsgd.report.results import Epoch, Results, Run, display_name
 
-__all__ = ["Best", "Metric", "best", "first_reaching", "leaders", "metric", "representative"]
+__all__ = [
+    "Best",
+    "Metric",
+    "Standing",
+    "alike",
+    "best",
+    "best_standing",
+    "first_reaching",
+    "leaders",
+    "metric",
+    "representative",
+    "standings",
+]
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,17 @@ class Best(NamedTuple):
     epoch: Epoch
     value: float
 
+
+class Standing(NamedTuple):
+    """Where an optimizer stands: runs that differ in their seed count as one."""
+
+    label: str
+    value: float  # at its best, the mean over seeds
+    middle: Best  # the run that is in the middle by its best value
+    seeds: int
+
+
+_Valued = TypeVar("_Valued", Best, Standing)
 
 VALIDATION_AUC = Metric("val_auc", "validation AUC", higher_is_better=True)
 VALIDATION_LOSS = Metric("val_loss", "validation loss", higher_is_better=False)
@@ -68,14 +92,43 @@ def first_reaching(run: Run, by: Metric, target: float) -> Epoch | None:
     return None
 
 
-def leaders(runs: Iterable[Run], by: Metric) -> list[Best]:
-    """The best runs: several if they are equal, none if nothing was measured."""
-    measured = [found for run in runs if (found := best(run, by)) is not None]
-    top = max((by.gain(found.value) for found in measured), default=0.0)
-    return [found for found in measured if by.gain(found.value) == top]
+def leaders(found: Sequence[_Valued], by: Metric) -> list[_Valued]:
+    """The best: several if they are equal."""
+    top = max((by.gain(one.value) for one in found), default=0.0)
+    return [one for one in found if by.gain(one.value) == top]
+
+
+def alike(runs: Iterable[Run]) -> list[list[Run]]:
+    """Runs of the same optimizer, rate and decay together."""
+    groups: dict[tuple[str, str, str], list[Run]] = {}
+    for run in runs:
+        given = run.settings
+        key = (run.optimizer, repr(given.get("lr")), repr(given.get("weight_decay")))
+        groups.setdefault(key, []).append(run)
+    return list(groups.values())
+
+
+def standings(results: Results, by: Metric) -> list[Standing]:
+    """How good each optimizer is, where that was measured."""
+    found = []
+    for runs in alike(results.runs):
+        bests = [one for run in runs if (one := best(run, by)) is not None]
+        if bests:
+            bests.sort(key=lambda one: by.gain(one.value))
+            label = runs[0].label if len(runs) == 1 else display_name(runs[0].optimizer)
+            middle = bests[(len(bests) - 1) // 2]
+            found.append(Standing(label, mean(one.value for one in bests), middle, len(bests)))
+    return found
+
+
+def best_standing(results: Results, optimizer: str, by: Metric) -> Standing | None:
+    """Where an optimizer stands, at its best settings if it has several."""
+    own = [one for one in standings(results, by) if one.middle.run.optimizer == optimizer]
+    return next(iter(leaders(own, by)), None)
 
 
 def representative(results: Results, optimizer: str, by: Metric) -> Run | None:
-    """The run that speaks for an optimizer: its best one."""
+    """The run that speaks for an optimizer: no luckier with its seed than others."""
+    found = best_standing(results, optimizer, by)
     runs = [run for run in results.runs if run.optimizer == optimizer]
-    return next((found.run for found in leaders(runs, by)), runs[0] if runs else None)
+    return found.middle.run if found else next(iter(runs), None)

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from freqsgd.report.comparison import Metric, best, first_reaching, leaders, representative
-from freqsgd.report.results import Epoch, Results
+from freqsgd.report.comparison import (
+    Metric,
+    best,
+    best_standing,
+    first_reaching,
+    leaders,
+    representative,
+    standings,
+)
+from freqsgd.report.results import Epoch, Results, display_name
 from freqsgd.report.wording import difference, duration, enumerate_words, score, size, times
 
 __all__ = ["Tile", "headline"]
@@ -38,17 +46,16 @@ def place(epoch: Epoch) -> str:
 
 
 def best_tile(results: Results, by: Metric) -> Tile | None:
-    """The best value of all runs."""
-    first = leaders(results.runs, by)
+    """The best value that an optimizer reached."""
+    first = leaders(standings(results, by), by)
     if not first:
         return None
     title = f"{'Highest' if by.higher_is_better else 'Lowest'} {by.name}"
-    names = enumerate_words(found.run.label for found in first)
-    return Tile(
-        title,
-        score(first[0].value),
-        f"{names}: {place(first[0].epoch)}" if len(first) == 1 else names,
-    )
+    note = enumerate_words(found.label for found in first)
+    top = first[0]
+    if len(first) == 1:
+        note += f": mean of {top.seeds} seeds" if top.seeds > 1 else f": {place(top.middle.epoch)}"
+    return Tile(title, score(top.value), note)
 
 
 def sgd_tile(results: Results, by: Metric) -> Tile | None:
@@ -71,16 +78,15 @@ def sgd_tile(results: Results, by: Metric) -> Tile | None:
 
 def adam_tile(results: Results, by: Metric) -> Tile | None:
     """The distance between the best of CF-SGD and the best of Adam."""
-    counting, adam = representative(results, "cfsgd", by), representative(results, "adam", by)
-    if counting is None or adam is None:
-        return None
-    mine, theirs = best(counting, by), best(adam, by)
+    mine, theirs = best_standing(results, "cfsgd", by), best_standing(results, "adam", by)
     if mine is None or theirs is None:
         return None
     distance = round(mine.value, 4) - round(theirs.value, 4)
     sign = "" if score(abs(distance)) == score(0) else "+" if distance > 0 else "\N{MINUS SIGN}"
     note = f"{score(mine.value)} against {score(theirs.value)}"
-    return Tile(f"{counting.label} less {adam.label}, {by.name}", sign + score(abs(distance)), note)
+    if max(mine.seeds, theirs.seeds) > 1:
+        note += ", means over seeds"
+    return Tile(f"{mine.label} less {theirs.label}, {by.name}", sign + score(abs(distance)), note)
 
 
 def state_tile(results: Results, by: Metric) -> Tile | None:
@@ -91,7 +97,7 @@ def state_tile(results: Results, by: Metric) -> Tile | None:
     note = ""
     if adam is not None and adam.state_bytes is not None:
         share = times(counting.state_bytes, adam.state_bytes, "less", "more", "as much")
-        note = f"{share}: {adam.label} keeps {size(adam.state_bytes)}"
+        note = f"{share}: {display_name('adam')} keeps {size(adam.state_bytes)}"
     elif counting.parameter_bytes:
         note = f"for {size(counting.parameter_bytes)} of weights"
-    return Tile(f"Optimizer state of {counting.label}", size(counting.state_bytes), note)
+    return Tile(f"Optimizer state of {display_name('cfsgd')}", size(counting.state_bytes), note)

@@ -35,6 +35,20 @@ SETTING_NAMES = {
     "batch_size": "Batch size",
     "seed": "Seed",
 }
+OPTION_NAMES = {
+    "weight_decay_power": "Decay's power of frequency",
+    "max_lr": "Cap on a token's rate",
+    "linear_lr_scale": "Rate of linear weights, times that of vectors",
+    "linear_decay_scale": "Decay of linear weights, times that of vectors",
+    "model": "Model",
+    "dim": "Dimension",
+    "hidden": "Hidden layers",
+    "dropout": "Dropout",
+    "init_scale": "Scale of the start",
+    "patience": "Patience",
+    "lr_decay": "Learning rate in time",
+    "checkpoint_steps": "Steps between checkpoints",
+}
 FREQUENCY_NOTE = (
     "A sample belongs to the class of its rarest token. Head tokens make up the first 80% of a "
     "field's training occurrences, torso tokens the next 15%, tail tokens the last 5%."
@@ -197,7 +211,7 @@ def options(value: object, name: str = "") -> Iterator[tuple[str, str]]:
             if key not in (*SETTING_NAMES, "optimizer", "epochs"):
                 yield from options(entry, str(key))
     elif value is not None and name:
-        yield name, setting(value)
+        yield OPTION_NAMES.get(name, name), setting(value)
 
 
 def setting(value: object) -> str:

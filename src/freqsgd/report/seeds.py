@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import mean, stdev
 
-from freqsgd.report.comparison import Metric, best
+from freqsgd.report.comparison import Metric, alike, best
 from freqsgd.report.results import Results, Run, display_name
 from freqsgd.report.tables import plain_table
 from freqsgd.report.wording import enumerate_words, score, small_number
@@ -24,14 +24,9 @@ class Group:
 
 def groups(results: Results) -> list[Group]:
     """Runs of the same optimizer, rate and decay, if they have several seeds."""
-    alike: dict[tuple[str, str, str], list[Run]] = {}
-    for run in results.runs:
-        given = run.settings
-        key = (run.optimizer, repr(given.get("lr")), repr(given.get("weight_decay")))
-        alike.setdefault(key, []).append(run)
     return [
-        Group(display_name(key[0]), tuple(runs))
-        for key, runs in alike.items()
+        Group(display_name(runs[0].optimizer), tuple(runs))
+        for runs in alike(results.runs)
         if len({repr(run.settings.get("seed")) for run in runs}) == len(runs) > 1
     ]
 

@@ -6,11 +6,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from freqsgd.report.background import caveats, compared
-from freqsgd.report.comparison import Best, Metric, best, first_reaching, leaders, representative
-from freqsgd.report.results import Epoch, Results
+from freqsgd.report.comparison import (
+    Best,
+    Metric,
+    Standing,
+    alike,
+    best,
+    best_standing,
+    first_reaching,
+    leaders,
+    representative,
+    standings,
+)
+from freqsgd.report.results import Epoch, Results, display_name
 from freqsgd.report.seeds import over_seeds
 from freqsgd.report.tuning import good_rates, tuned
-from freqsgd.report.wording import difference, duration, enumerate_words, score, size, times
+from freqsgd.report.wording import (
+    difference,
+    duration,
+    enumerate_words,
+    score,
+    size,
+    small_number,
+    times,
+)
 
 __all__ = ["Statement", "summarize"]
 
@@ -49,7 +68,8 @@ def when(epoch: Epoch) -> str:
 
 def best_of_all(results: Results, by: Metric) -> str:
     """Who reached the best value, when, and how far from the next."""
-    first = leaders(results.runs, by)
+    found = standings(results, by)
+    first = leaders(found, by)
     if not first and results.splits.get("validation") == 0:
         return "There is no validation split, so there are no validation scores."
     if not first:
@@ -57,21 +77,27 @@ def best_of_all(results: Results, by: Metric) -> str:
     word = "highest" if by.higher_is_better else "lowest"
     top = first[0]
     if len(first) > 1:
-        names = enumerate_words(found.run.label for found in first)
-        places = enumerate_words(f"{found.run.label} {when(found.epoch)}" for found in first)
+        names = enumerate_words(one.label for one in first)
+        places = enumerate_words(f"{one.label} {reached(one)}" for one in first)
         return f"{names} share the {word} value, {score(top.value)}: {places}."
-    sentence = f"{top.run.label} reached {score(top.value)} {when(top.epoch)}"
-    others = [run for run in results.runs if run is not top.run]
-    second = leaders(others, by)
-    if not others:
+    sentence = f"{top.label} reached {score(top.value)} {reached(top)}"
+    second = leaders([one for one in found if one is not top], by)
+    if len(alike(results.runs)) == 1:
         return f"{sentence}."
     if not second:
         return f"{sentence}. No other run got as far as a {by.name}."
-    names = enumerate_words(found.run.label for found in second)
+    names = enumerate_words(one.label for one in second)
     return f"{sentence}. Next is {names} with {score(second[0].value)}, {gap(second[0], top, by)}."
 
 
-def gap(one: Best, other: Best, by: Metric) -> str:
+def reached(standing: Standing) -> str:
+    """When it was at its best; of several seeds, that the value is their mean."""
+    if standing.seeds == 1:
+        return when(standing.middle.epoch)
+    return f"on average over {small_number(standing.seeds)} seeds"
+
+
+def gap(one: Best | Standing, other: Best | Standing, by: Metric) -> str:
     """How far one is from another, and on which side."""
     if one.value == other.value:
         return "the same"
@@ -116,18 +142,20 @@ def against_adam(results: Results, by: Metric) -> str:
     if counting is None or adam is None:
         return ""
     sentences = []
-    mine, theirs = best(counting, by), best(adam, by)
+    mine, theirs = best_standing(results, "cfsgd", by), best_standing(results, "adam", by)
     if mine is not None and theirs is not None:
+        mean = "mean best" if max(mine.seeds, theirs.seeds) > 1 else "best"
         sentences.append(
-            f"The best {by.name} of {counting.label}, {score(mine.value)}, is "
+            f"The {mean} {by.name} of {mine.label}, {score(mine.value)}, is "
             f"{gap(mine, theirs, by)}{' as' if mine.value == theirs.value else ' than'} "
-            f"that of {adam.label}, {score(theirs.value)}."
+            f"that of {theirs.label}, {score(theirs.value)}."
         )
     if counting.state_bytes is not None and adam.state_bytes is not None:
         share = times(counting.state_bytes, adam.state_bytes, "less", "more", "as much")
+        names = display_name("cfsgd"), display_name("adam")
         sentences.append(
-            f"Optimizer state: {counting.label} {size(counting.state_bytes)}, "
-            f"{adam.label} {size(adam.state_bytes)}, so {counting.label} keeps {share}."
+            f"Optimizer state: {names[0]} {size(counting.state_bytes)}, "
+            f"{names[1]} {size(adam.state_bytes)}, so {names[0]} keeps {share}."
         )
     return " ".join(sentences)
 
@@ -167,14 +195,14 @@ def ranked(what: str, scores: Mapping[str, float | None], *, highest: bool) -> s
 def against_best_possible(results: Results, by: Metric) -> str:
     """Generated data know what the best model would score."""
     limit = results.best_possible.get(by.key)
-    first = leaders(results.runs, by)
+    first = leaders(standings(results, by), by)
     if limit is None or not first:
         return ""
     distance = first[0].value - limit
     side = "above" if distance > 0 else "below"
     where = f"{difference(first[0].value, limit)} {side} that" if distance else "exactly there"
-    names = enumerate_words(found.run.label for found in first)
+    names = enumerate_words(f"{one.label}" for one in first)
     return (
         f"The labels were drawn from known probabilities, whose own {by.name} is {score(limit)}. "
-        f"The best run, {names}, is {where}."
+        f"The best, {names}, is {where}."
     )

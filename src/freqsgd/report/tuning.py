@@ -42,9 +42,17 @@ class Study:
     name: str  # for readers
     place: int | None  # of the optimizer's first run, whose looks it has
     trials: tuple[Trial, ...]
-    best: Trial | None
-    params: Mapping[str, Any]  # of the best trial
+    best: Trial | None  # settings, with the number of the trial that they are from
+    from_sweep: bool  # the best settings have a learning rate of the sweep, not that of the trial
+    params: Mapping[str, Any]  # the best settings
     sweep: tuple[tuple[float, float | None], ...]  # learning rate, validation AUC; by rate
+
+    @property
+    def best_trial(self) -> Trial | None:
+        """The best trial, whose learning rate was varied in the sweep."""
+        if self.best is None or not self.from_sweep:
+            return self.best
+        return next((one for one in self.trials if one.number == self.best.number), None)
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,7 @@ def read_study(study: Mapping[str, Any], optimizer: str, place: int | None) -> S
         place,
         trials=tuple(trial for trial in read if trial is not None),
         best=read_trial(best),
+        from_sweep=best.get("from") == "sweep",
         params=mapping(best.get("params")),
         sweep=tuple(sorted(points, key=lambda point: point[0])),
     )
@@ -144,18 +153,18 @@ def tuned(results: Results) -> str:
     surpassed = [study.name for study in studies if is_surpassed(study)]
     if surpassed:
         sentences.append(
-            f"With another learning rate the best settings of {enumerate_words(surpassed)} do "
-            "better than in any trial: more trials would help."
+            f"The sweep found a learning rate for {enumerate_words(surpassed)} that does clearly "
+            "better than any trial: more trials would help."
         )
     return " ".join(sentences)
 
 
 def is_surpassed(study: Study) -> bool:
     """Whether a rate of the sweep is clearly better than the best trial."""
-    found = good_range(study.sweep)
-    if found is None or study.best is None or study.best.value is None:
+    found, trial = good_range(study.sweep), study.best_trial
+    if found is None or trial is None or trial.value is None:
         return False
-    return found.best > study.best.value + CLOSE
+    return found.best > trial.value + CLOSE
 
 
 def good_rates(results: Results) -> str:

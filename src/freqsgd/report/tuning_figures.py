@@ -62,27 +62,28 @@ def best_so_far(results: Results, studies: list[Study]) -> Figure | None:
 
 
 def rate_sensitivity(results: Results, studies: list[Study]) -> Figure | None:
-    """Validation AUC against the learning rate over the best one; trials as faint points."""
+    """Validation AUC against the learning rate over the best trial's; trials as faint points."""
     traces, values = [], []
     for study, style in drawn(results, studies):
-        best = None if study.best is None else study.best.lr
+        base = None if study.best_trial is None else study.best_trial.lr
         swept = [(lr, value) for lr, value in study.sweep if value is not None]
-        if not best or not swept:
+        if study.best is None or not base or not swept:
             continue
         values += [value for _, value in swept]
-        points = [(lr / best, value) for lr, value in swept]
+        points = [(lr / base, value) for lr, value in swept]
         hover = f"<b>{escape(study.name)}</b> %{{y:.4f}}<br>lr %{{customdata:.3~g}}{NO_BOX}"
         trace = line(study, style, points, shape="linear", hover=hover)
         trace["customdata"] = [lr for lr, _ in swept]
-        trace["marker"]["size"] = [BEST_SIZE if factor == 1 else OTHER_SIZE for factor, _ in points]
-        traces += [cloud(study, style, best), trace]
+        best = study.best.lr
+        trace["marker"]["size"] = [BEST_SIZE if lr == best else OTHER_SIZE for lr, _ in swept]
+        traces += [cloud(study, style, base), trace]
     if not traces:
         return None
     return figure(
         traces,
         hovermode="closest",
         xaxis={
-            "title": {"text": "learning rate, times the best"},
+            "title": {"text": "learning rate, times the best trial's"},
             "type": "log",
             "showgrid": False,
             "range": [-1.35, 1.35],
@@ -116,7 +117,7 @@ def line(
     }
 
 
-def cloud(study: Study, style: Style, best: float) -> dict[str, Any]:
+def cloud(study: Study, style: Style, base: float) -> dict[str, Any]:
     """The trials, whose other settings differ too."""
     tried = [t for t in study.trials if t.lr is not None and t.value is not None]
     return {
@@ -124,7 +125,7 @@ def cloud(study: Study, style: Style, best: float) -> dict[str, Any]:
         "mode": "markers",
         "name": f"{escape(study.name)}, trials",
         "meta": {"run": study.place},
-        "x": [trial.lr / best for trial in tried if trial.lr is not None],
+        "x": [trial.lr / base for trial in tried if trial.lr is not None],
         "y": [trial.value for trial in tried],
         "marker": {**marker(style, opacity=FAINT), "size": 5},
         "hoverinfo": "skip",

@@ -67,10 +67,10 @@ def charts(results: Results, studies: list[Study]) -> Iterator[Chart]:
             "learning-rates",
             title="Sensitivity to the learning rate",
             figure=sensitivity,
-            description="Line chart of validation AUC by learning rate, other settings at their "
-            f"best: {sweep_words(studies)}.",
-            note="Lines: other settings at their best. Faint: the trials, where they differ too."
-            + cut_off(sensitivity),
+            description="Line chart of validation AUC by learning rate, other settings as in the "
+            f"best trial: {sweep_words(studies)}.",
+            note="Lines: all other settings as in the best trial; the large marker is the best. "
+            "Faint: the trials, where other settings differ too." + cut_off(sensitivity),
             data=sweep_table(studies),
         )
 
@@ -142,7 +142,7 @@ def rates_table(studies: list[Study]) -> str:
 
 
 def settings_table(studies: list[Study]) -> str:
-    """What the best trial of each optimizer had, and how the trials ended."""
+    """What is best for each optimizer, and how the trials ended."""
     head = ["Setting", *(study.name for study in studies)]
     rows: list[list[str | None]] = [
         [title, *(setting(study, name) for study in studies)]
@@ -155,7 +155,7 @@ def settings_table(studies: list[Study]) -> str:
 
 
 def setting(study: Study, name: str) -> str | None:
-    """A setting of the best trial."""
+    """One of the best settings."""
     value = study.params.get(name)
     if value is None:
         return LEFT_OUT.get(name, "none") if name in study.params else None
@@ -163,10 +163,11 @@ def setting(study: Study, name: str) -> str | None:
 
 
 def best_words(study: Study) -> str | None:
-    """Which trial was the best, and its score."""
+    """The best score, and where it was reached."""
     if study.best is None or study.best.value is None:
         return None
-    return f"{score(study.best.value)} in trial {study.best.number + 1}"
+    place = "in the sweep around" if study.from_sweep else "in"
+    return f"{score(study.best.value)} {place} trial {study.best.number + 1}"
 
 
 def count_words(study: Study) -> str:
