@@ -186,10 +186,16 @@ def test_no_text_of_a_table_lies_over_its_neighbour_on_a_phone(open_page):
     study["best"]["params"] |= scales
     run = make_run("cfsgd", options=options)
     page = open_page(make_tuned(study, runs=[run]), viewport={"width": 420, "height": 800})
-    widths = """[...document.querySelectorAll(".settings th, .settings td")]
-        .map(cell => [cell.innerText, cell.scrollWidth - cell.clientWidth])"""
-    cells = page.evaluate(widths)
-    assert [cell for cell in cells if cell[1] > 0] == []
+    sticking_out = """() => {
+        const text = document.createRange();
+        return [...document.querySelectorAll(".settings th, .settings td")].map(cell => {
+            text.selectNodeContents(cell);
+            const [inner, outer] = [text, cell].map(each => each.getBoundingClientRect().right);
+            return [cell.innerText, inner - outer];
+        });
+    }"""
+    cells = page.evaluate(sticking_out)
+    assert [text for text, beyond in cells if beyond > 0] == []
     names = [text for text, _ in cells if "of linear weights" in text]
     assert len(names) == len(set(names)) == 4  # among the settings and the best of them
 

@@ -46,7 +46,7 @@ OPTION_NAMES = {
     "dropout": "Dropout",
     "init_scale": "Scale of the start",
     "patience": "Patience",
-    "lr_decay": "Learning rate in time",
+    "lr_decay": "Learning rate over time",
     "checkpoint_steps": "Steps between checkpoints",
 }
 FREQUENCY_NOTE = (
