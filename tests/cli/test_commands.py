@@ -247,7 +247,7 @@ def test_help_and_version(arguments, code, monkeypatch, capsys):
     with pytest.raises(SystemExit) as end:
         app_run()
     printed = "".join(capsys.readouterr())
-    assert (end.value.code or 0) == code
+    assert end.value.code == code
     assert printed == f"{freqsgd.__version__}\n" if "--version" in arguments else "Usage" in printed
 
 

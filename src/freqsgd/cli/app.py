@@ -65,7 +65,7 @@ def run() -> None:
             error.show()
             sys.exit(error.exit_code)
         _end(f"{message.rstrip('.')}; see {error.ctx.command_path} --help")
-    sys.exit(code)
+    sys.exit(code or 0)
 
 
 def _end(message: str) -> NoReturn:
