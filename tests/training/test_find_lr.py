@@ -54,7 +54,7 @@ def test_where_few_steps_tell_nothing_a_usual_rate_is_taken():
     labels = np.random.default_rng(1).integers(0, 2, len(data.labels)).astype(np.uint8)
     noise = dataclasses.replace(data, labels=labels)
     with pytest.warns(DataWarning, match="no learning rate of cfsgd lowers the loss"):
-        assert find_lr(noise, Rule("cfsgd"), Settings(dim=4, epochs=10_000)) == 0.5
+        assert find_lr(noise, Rule("cfsgd"), Settings(dim=4, epochs=10_000)) == 0.25
 
 
 def test_shorter_runs_get_larger_rates():
