@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -94,9 +95,12 @@ def test_results_are_never_without_their_command(command, tmp_path, monkeypatch)
     monkeypatch.setattr(f"freqsgd.cli.{command}.write_report", killed)
     options = ["--optimizers", "cfsgd", "--out", str(tmp_path)]
     trials = ["--trials", "1"] if command == "tune" else []
-    done = CliRunner().invoke(app, [command, *GENERATED, *options, *trials])
+    arguments = [command, *GENERATED, *options, *trials]
+    monkeypatch.setattr("sys.argv", ["freqsgd", *arguments])
+    done = CliRunner().invoke(app, arguments)
     assert isinstance(done.exception, MemoryError)
-    assert json.loads((tmp_path / "results.json").read_text())["command"].startswith("freqsgd ")
+    told = json.loads((tmp_path / "results.json").read_text())["command"]
+    assert told == shlex.join(["freqsgd", *arguments])
 
 
 def test_resuming_what_is_not_there_is_told(tmp_path):
