@@ -9,7 +9,16 @@ from typing import Annotated
 import typer
 
 from freqsgd import training
-from freqsgd.cli.options import chosen, data_options, rates, rule_options, settings, takes, words
+from freqsgd.cli.options import (
+    PresetName,
+    chosen,
+    data_options,
+    rates,
+    rule_options,
+    settings,
+    takes,
+    words,
+)
 from freqsgd.cli.session import REPORT, command_line, session
 from freqsgd.cli.table import print_results
 from freqsgd.data.dataset import DataError
@@ -31,10 +40,7 @@ def compare(
     lr: Annotated[
         str, typer.Option(help="Rates such as sgd=10,cfsgd=auto, or auto for all; else the preset.")
     ] = "",
-    preset_name: Annotated[
-        str,
-        typer.Option("--preset", help="paper (rates; auto for other data) or best (all options)."),
-    ] = "paper",
+    preset_name: PresetName = "paper",
     out: Annotated[
         Path | None, typer.Option(help="Folder for results.json, report.html and models.")
     ] = None,

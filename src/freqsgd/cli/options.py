@@ -17,6 +17,7 @@ from freqsgd.training.rules import OPTIMIZERS, Rule
 from freqsgd.training.settings import Settings
 
 __all__ = [
+    "PresetName",
     "chosen",
     "data_options",
     "rates",
@@ -25,6 +26,10 @@ __all__ = [
     "shared_settings",
     "takes",
     "words",
+]
+
+PresetName = Annotated[
+    str, typer.Option("--preset", help="paper (rates; auto for other data) or best (all options).")
 ]
 
 _Made = TypeVar("_Made")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from freqsgd.cli.options import chosen, data_options, rule_options, settings, takes
+from freqsgd.cli.options import PresetName, chosen, data_options, rule_options, settings, takes
 from freqsgd.cli.session import REPORT, command_line, session
 from freqsgd.cli.table import print_results
 from freqsgd.data.dataset import DataError
@@ -29,10 +29,7 @@ def train(
     out: Annotated[Path, typer.Option(help="Folder for the model.")] = Path("model"),
     optimizer: Annotated[str, typer.Option(help=f"One of {', '.join(OPTIMIZERS)}.")] = "cfsgd",
     lr: Annotated[str, typer.Option(help="A number or auto; else the preset's.")] = "",
-    preset_name: Annotated[
-        str,
-        typer.Option("--preset", help="paper (rates; auto for other data) or best (all options)."),
-    ] = "paper",
+    preset_name: PresetName = "paper",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what --out holds.")] = False,
     threads: Annotated[int | None, typer.Option(help="Of the kernels and torch.")] = None,
     *,

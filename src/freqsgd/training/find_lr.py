@@ -15,7 +15,7 @@ from freqsgd.nn.fm import FM
 from freqsgd.training.engine import DivergedError, Predictor, engine_for, predictor_for
 from freqsgd.training.metrics import cross_entropy
 from freqsgd.training.prepare import build_model, frequencies_for
-from freqsgd.training.rules import Rule
+from freqsgd.training.rules import ALIKE, Rule
 from freqsgd.training.settings import Settings
 
 __all__ = ["find_lr", "with_lr"]
@@ -32,7 +32,6 @@ MOST = 1 / 2  # share
 CAP = 100  # max_lr over lr: tames the rarest tokens; fewer slows learning, none costs them quality
 SHARES = {"cfsgd": 1 / 8, "adagrad": 1 / 6, "adam": 1 / 64}
 SGD_SHARE = 1 / 2  # of the mean rate that cfsgd gives to tokens, which sgd gives to all of them
-ALIKE = {"sgd": "cfsgd", "fasgd": "cfsgd", "rowwise-adagrad": "adagrad"}
 
 
 def with_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | None = None) -> Rule:
@@ -61,7 +60,7 @@ def find_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | Non
     scale = (sample.tokens + settings.vector_dim) / (data.tokens + settings.vector_dim)
     settings = replace(settings, init_scale=settings.init_scale * math.sqrt(scale))
     tried = replace(rule, optimizer="cfsgd") if rule.optimizer == "sgd" else rule
-    name = ALIKE.get(rule.optimizer, rule.optimizer)
+    name = ALIKE.get(tried.optimizer, tried.optimizer)
     start = STARTS[name]
 
     model = build_model(sample, settings)

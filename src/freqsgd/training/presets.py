@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from freqsgd.data.dataset import DataError
-from freqsgd.training.rules import OPTIMIZERS, Rule
+from freqsgd.training.rules import ALIKE, OPTIMIZERS, Rule
 from freqsgd.training.settings import Settings
 
 __all__ = ["PRESETS", "preset", "with_preset"]
@@ -23,7 +23,6 @@ _RATES = {
     ("synthetic", "fm"): {"sgd": 10.0, "cfsgd": 1.0, "adagrad": 0.03, "adam": 0.003},
     ("synthetic", "deepfm"): {"sgd": 3.0, "cfsgd": 1.0, "adagrad": 0.1, "adam": 0.01},
 }
-_ALIKE = {"fasgd": "cfsgd", "rowwise-adagrad": "adagrad"}
 _BEST: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     # what searches found best by validation AUC; docs/recommenders.md says how they do
     ("movielens-1m", "fm"): {
@@ -58,7 +57,7 @@ def preset(name: str, dataset: str | None, model: str, optimizer: str) -> Mappin
     key = (dataset or "", model)
     if name == "paper":
         rates = _RATES.get(key)
-        return rates and {"lr": rates[_ALIKE.get(optimizer, optimizer)]}
+        return rates and {"lr": rates[ALIKE.get(optimizer, optimizer)]}
     if optimizer not in _BEST.get(key, {}):
         known = "; ".join(f"{' '.join(key)}: {', '.join(names)}" for key, names in _BEST.items())
         raise DataError(

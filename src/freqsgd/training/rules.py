@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from freqsgd.rates import RateLaw
 
-__all__ = ["OPTIMIZERS", "Rule"]
+__all__ = ["ALIKE", "OPTIMIZERS", "Rule"]
 
 OPTIMIZERS = {
     "sgd": "nothing",
@@ -16,6 +16,7 @@ OPTIMIZERS = {
     "rowwise-adagrad": "two floats per row",
     "adam": "two floats per weight",
 }
+ALIKE = {"fasgd": "cfsgd", "rowwise-adagrad": "adagrad"}  # take the other's learning rates
 
 
 @dataclass(frozen=True)
