@@ -1,0 +1,87 @@
+"""What all optimizers of a comparison of word vectors share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["LOSSES", "TEXT_MODELS", "TextSettings"]
+
+TEXT_MODELS = ("cbow", "skipgram")
+LOSSES = ("softmax", "negative")
+_DEFAULTS = {
+    # the paper's, and the usual ones
+    "softmax": {"epochs": 20, "batch_size": 96, "lr_decay": "epochs", "windows": "full"},
+    "negative": {"epochs": 5, "batch_size": 1024, "lr_decay": "linear", "windows": "all"},
+}
+
+
+@dataclass(frozen=True)
+class TextSettings:
+    """What all optimizers of a comparison of word vectors share.
+
+    A skip-gram sample is a pair: the vector of a word, the centre, predicts a word of its window.
+    A CBOW sample is a position: the mean of the window's vectors predicts the word in its middle.
+
+    Args:
+        model: "cbow" or "skipgram"
+        loss: "softmax" over the whole vocabulary, or "negative": negative sampling
+        dim: size of the vectors
+        window: words on each side
+        windows: "full": only words whose window lies within their paragraph are centres (middles,
+            for CBOW); "all": windows are cut at the ends of a paragraph. None: "full" for softmax
+        negatives: noise words of a sample, drawn with probability ~ count^0.75; for "negative"
+        subsample: words of a frequency f above this are kept with probability
+            sqrt(subsample / f) + subsample / f, drawn anew in every epoch; 0 keeps all
+        max_norm: longest word vector; longer ones are shortened when they are used. For "softmax"
+        epochs: at most; None: 20 for softmax, 5 for negative
+        patience: stop after so many epochs without a lower validation loss, and keep the best;
+            None to train for all epochs and keep the last
+        batch_size: paragraphs of a step; None: 96 for softmax, 1024 for negative
+        lr_decay: "constant", "linear": to 0 over all ``epochs``, step by step, or "epochs": the
+            same, epoch by epoch. None: "epochs" for softmax, "linear" for negative
+        seed: of the start, the order of the paragraphs, and the noise words
+        checkpoint_steps: write a checkpoint after so many steps too, not only after each epoch
+    """
+
+    model: str = "skipgram"
+    loss: str = "negative"
+    dim: int = 300
+    window: int = 4
+    windows: str | None = None
+    negatives: int = 5
+    subsample: float = 0.0
+    max_norm: float | None = None
+    epochs: int | None = None
+    patience: int | None = None
+    batch_size: int | None = None
+    lr_decay: str | None = None
+    seed: int = 0
+    checkpoint_steps: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, known in (("model", TEXT_MODELS), ("loss", LOSSES)):
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"unknown {name} {getattr(self, name)!r}; known: {', '.join(known)}"
+                )
+        for name, value in _DEFAULTS[self.loss].items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
+        if self.windows not in ("full", "all"):
+            raise ValueError(f"windows must be full or all, got {self.windows!r}")
+        if self.lr_decay not in ("constant", "linear", "epochs"):
+            raise ValueError(f"lr_decay must be constant, linear or epochs, got {self.lr_decay!r}")
+        for name in (
+            "dim", "window", "negatives", "epochs", "patience", "batch_size", "checkpoint_steps",
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        if not 0 <= self.subsample < 1:
+            raise ValueError(f"subsample must lie in [0, 1), got {self.subsample}")
+        if self.max_norm is not None and not 0 < self.max_norm < float("inf"):
+            raise ValueError(f"max_norm must be a number > 0, got {self.max_norm}")
+        if self.max_norm is not None and self.loss == "negative":
+            raise ValueError("max_norm goes with the loss softmax only")
+        if not 0 <= self.seed < 2**31:
+            raise ValueError(f"seed must be a number from 0 to 2^31 - 1, got {self.seed}")
