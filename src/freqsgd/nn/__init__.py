@@ -3,11 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 from freqsgd.nn.fm import FM, DeepFM
+from freqsgd.nn.word2vec import CBOW, SkipGram
 
 if TYPE_CHECKING:
     from freqsgd.nn.embedding import CFEmbedding
 
-__all__ = ["FM", "CFEmbedding", "DeepFM"]
+__all__ = ["CBOW", "FM", "CFEmbedding", "DeepFM", "SkipGram"]
 
 
 def __getattr__(name: str) -> Any:
