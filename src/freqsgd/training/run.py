@@ -1,0 +1,349 @@
+"""A training run: epochs, early stopping, checkpoints. Subclasses say what is trained on what."""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from freqsgd.data.dataset import DataError
+from freqsgd.training import checkpoint
+from freqsgd.training.engine import DivergedError
+from freqsgd.training.interrupt import Interrupt, InterruptedFitError
+from freqsgd.training.model_folder import MODEL, make_folder
+from freqsgd.training.rules import Rule
+
+__all__ = ["Listener", "Progress", "Run"]
+
+CHECKPOINT, BEST = "checkpoint.safetensors", "best.safetensors"
+
+M = TypeVar("M", bound=nn.Module)
+
+
+@dataclass
+class Progress:
+    """Where a run is: what listeners are told, and what a checkpoint keeps beside tensors."""
+
+    epoch: int = 0  # epochs finished
+    step: int = 0  # steps of the current epoch
+    steps: int = 0  # steps of an epoch
+    seconds: float = 0.0  # of training, without evaluation
+    loss: float = math.nan  # mean of the current epoch's steps
+
+
+Listener = Callable[[Progress, dict[str, Any]], None]
+
+
+class _Settings(Protocol):
+    """What the loop must know; :class:`Settings` and :class:`TextSettings` say what it means."""
+
+    @property
+    def epochs(self) -> int: ...
+    @property
+    def patience(self) -> int | None: ...
+    @property
+    def batch_size(self) -> int: ...
+    @property
+    def lr_decay(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def checkpoint_steps(self) -> int | None: ...
+
+
+class _Engine(Protocol):
+    """What takes the steps."""
+
+    samples: int
+    steps: int
+
+    @property
+    def state(self) -> dict[str, Tensor]: ...
+    @property
+    def state_bytes(self) -> int: ...
+    def load_state(self, state: dict[str, Tensor], samples: int, steps: int) -> None: ...
+
+
+class Run(ABC, Generic[M]):
+    """One model trained once.
+
+    Args:
+        model, engine: what is trained, and what trains it
+        rule: the optimizer; its learning rate is known
+        settings: of the loop
+        options: the choices by which ``results.json`` describes the run
+        rows: numbers of the samples or paragraphs of an epoch, which sees them in a random order
+        batch_size: how many of them make a step
+        about: tells the data from other data
+        folder: keeps checkpoints while it lasts, and the model in the end
+
+    Attributes:
+        speed: the key of ``results.json`` for the speed of training
+        size: what an epoch counts as in it
+        torch_decides: whether results depend on the number of torch's threads
+        losses: of the current epoch's steps, as the engine gives them
+    """
+
+    speed: ClassVar[str]
+    size: int
+    torch_decides: bool
+    losses: NDArray[np.float64]
+
+    def __init__(
+        self,
+        model: M,
+        engine: _Engine,
+        rule: Rule,
+        settings: _Settings,
+        *,
+        options: dict[str, Any],
+        rows: NDArray[np.int64],
+        batch_size: int,
+        about: dict[str, Any],
+        folder: Path | None,
+    ) -> None:
+        self.model, self.rule, self.folder, self.about = model, rule, folder, about
+        self.engine, self.settings = engine, settings
+        self._rows, self._batch_size = rows, batch_size
+        self.progress = Progress(steps=-(-len(rows) // batch_size))
+        self.best: dict[str, Tensor] = {}
+        self.record: dict[str, Any] = {
+            "optimizer": rule.optimizer,
+            "lr": rule.lr,
+            "weight_decay": rule.weight_decay,
+            "weight_decay_rule": rule.decay_rule,
+            "seed": settings.seed,
+            "batch_size": settings.batch_size,
+            "max_lr": rule.law.max_lr,
+            "options": options,
+            "state_bytes": engine.state_bytes,
+            "state_rule": rule.keeps,
+            "parameter_bytes": sum(p.nbytes for p in model.parameters()),
+            "epochs_planned": settings.epochs,
+            "epochs": [],
+            "best_epoch": None,
+            "stopped": None,
+        }
+
+    # ---- what is trained on what -----------------------------------------------------------------
+
+    @abstractmethod
+    def train_steps(
+        self, order: NDArray[np.int64], lrs: NDArray[np.float64]
+    ) -> Iterator[NDArray[np.float64]]:
+        """Take the next steps, one per learning rate; yield the losses of one or more at a time."""
+
+    @abstractmethod
+    def mean_loss(self, losses: NDArray[np.float64]) -> float:
+        """The mean over the samples of the epoch's first steps, whose losses are given."""
+
+    @abstractmethod
+    def validate(self) -> dict[str, float | None]:
+        """What an epoch's entry says of the validation part; raises if the model diverged."""
+
+    @abstractmethod
+    def better(self, epoch: dict[str, Any], best: dict[str, Any]) -> bool:
+        """Whether an epoch is better than the best so far."""
+
+    @abstractmethod
+    def test(self, best: dict[str, Any] | None) -> dict[str, Any]:
+        """What the record says in the end, the model being that of the best epoch, if any."""
+
+    @abstractmethod
+    def save_model(self, folder: Path, description: dict[str, Any]) -> None:
+        """Write the model."""
+
+    @abstractmethod
+    def load_model(self, folder: Path) -> tuple[M, dict[str, Any]]:
+        """The model that was written, and its description."""
+
+    # ---- the loop --------------------------------------------------------------------------------
+
+    def start(self, resume: bool, listener: Listener | None) -> tuple[M, dict[str, Any]]:
+        """Train, or go on with what the folder holds; return the best model and the record."""
+        if self.folder is not None:
+            make_folder(self.folder)
+            used = [name for name in (MODEL, CHECKPOINT) if (self.folder / name).exists()]
+            if used and not resume:
+                raise DataError(
+                    f"{self.folder} holds a {used[0]} already: resume it (--resume), or use "
+                    "another folder"
+                )
+            if MODEL in used:
+                return self._finished(self.folder)
+            if CHECKPOINT in used:
+                self._resume(self.folder)
+        return self._go(listener or (lambda progress, record: None))
+
+    def _go(self, listener: Listener) -> tuple[M, dict[str, Any]]:
+        record, progress = self.record, self.progress
+        try:
+            with Interrupt() as self._interrupt:
+                while record["stopped"] is None:
+                    self._epoch(listener)
+                    self._evaluate()
+                    self._save()
+                    listener(progress, record)
+                    if self._interrupt.came:
+                        raise InterruptedFitError
+        except DivergedError as error:
+            record["stopped"] = "diverged"
+            record["error"] = (
+                f"the loss is not a finite number in step {error.step} (epoch "
+                f"{progress.epoch + 1}) at lr {self._lr(error.step):g}: try a smaller learning rate"
+            )
+            self._save()
+        self._finish()
+        if self.folder is not None and self.best:
+            self.save_model(self.folder, {"record": record, "data": self.about})
+            self._clean_up(self.folder)
+        return self.model, record
+
+    def _epoch(self, listener: Listener) -> None:
+        """Take the steps of an epoch that are left."""
+        progress, most = self.progress, self.settings.checkpoint_steps
+        generator = np.random.Generator(np.random.PCG64([self.settings.seed, progress.epoch]))
+        order = generator.permutation(self._rows)[progress.step * self._batch_size :]
+        first = progress.epoch * progress.steps
+        lrs = np.array([self._lr(first + k) for k in range(progress.step, progress.steps)])
+        unsaved, start = 0, time.perf_counter()
+        for losses in self.train_steps(order, lrs):
+            self.losses[progress.step : progress.step + len(losses)] = losses
+            progress.step += len(losses)
+            progress.seconds += time.perf_counter() - start
+            progress.loss = self.mean_loss(self.losses[: progress.step])
+            listener(progress, self.record)
+            if self._interrupt.came:
+                self._save()
+                raise InterruptedFitError
+            unsaved += len(losses)
+            if most is not None and unsaved >= most:
+                self._save()
+                unsaved = 0
+            start = time.perf_counter()
+
+    def _lr(self, step: int) -> float:
+        """The learning rate of a step, counted from the start of the run."""
+        lr, epochs, steps = self.rule.law.lr, self.settings.epochs, self.progress.steps
+        if self.settings.lr_decay == "constant":
+            return lr
+        if self.settings.lr_decay == "epochs":
+            return lr * (1 - step // steps / epochs)
+        return lr * (1 - step / (epochs * steps))
+
+    def _evaluate(self) -> None:
+        """Record a finished epoch; decide whether it was the last."""
+        progress, record, patience = self.progress, self.record, self.settings.patience
+        validation = self.validate()
+        progress.epoch += 1
+        progress.step = 0
+        before = record["epochs"][-1]["seconds"] if record["epochs"] else 0.0
+        epoch = {
+            "epoch": progress.epoch,
+            "train_loss": self.mean_loss(self.losses),
+            **validation,
+            "seconds": progress.seconds,
+            self.speed: self.size / (progress.seconds - before),
+            "lr": self._lr(progress.epoch * progress.steps - 1),
+        }
+        record["epochs"].append(epoch)
+        best = record["best_epoch"]
+        if best is None or patience is None or self.better(epoch, record["epochs"][best - 1]):
+            record["best_epoch"] = progress.epoch
+            self.best = {k: v.clone() for k, v in self.model.state_dict().items()}
+            if self.folder is not None:
+                checkpoint.save(self.folder / BEST, self.best, {"epoch": progress.epoch})
+        if patience is not None and progress.epoch - record["best_epoch"] >= patience:
+            record["stopped"] = "patience"
+        elif progress.epoch == self.settings.epochs:
+            record["stopped"] = "epochs"
+
+    def _finish(self) -> None:
+        """Take the best model and complete the record."""
+        record, best = self.record, self.record["best_epoch"]
+        if self.best:
+            self.model.load_state_dict(self.best)
+        record["state_bytes"] = self.engine.state_bytes
+        record["seconds"] = self.progress.seconds
+        record.update(self.test(record["epochs"][best - 1] if best else None))
+        self.model.eval()
+
+    # ---- checkpoints -----------------------------------------------------------------------------
+
+    def _save(self) -> None:
+        if self.folder is None:
+            return
+        tensors = {f"model.{k}": v for k, v in self.model.state_dict().items()}
+        tensors |= {f"optimizer.{k}": v for k, v in self.engine.state.items()}
+        tensors["losses"] = torch.from_numpy(self.losses)
+        description = {
+            "progress": asdict(self.progress),
+            "samples": self.engine.samples,
+            "steps": self.engine.steps,
+            "data": self.about,
+            "torch_threads": torch.get_num_threads(),
+            "record": self.record,
+        }
+        checkpoint.save(self.folder / CHECKPOINT, tensors, description)
+
+    def _finished(self, folder: Path) -> tuple[M, dict[str, Any]]:
+        """What a run that came to its end has left."""
+        model, saved = self.load_model(folder)
+        self._check_same(folder / MODEL, saved)
+        self._clean_up(folder)
+        return model, saved["record"]
+
+    def _resume(self, folder: Path) -> None:
+        """Go on from the folder's checkpoint."""
+        path = folder / CHECKPOINT
+        tensors, saved = checkpoint.load(path)
+        self._check_same(path, saved)
+        part = {
+            prefix: {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+            for prefix in ("model.", "optimizer.")
+        }
+        self.model.load_state_dict(part["model."])
+        self.engine.load_state(part["optimizer."], saved["samples"], saved["steps"])
+        self.losses = tensors["losses"].numpy().copy()
+        self.progress = Progress(**saved["progress"])
+        self.record = saved["record"]
+        if self.record["best_epoch"] is not None:
+            self.best, best = checkpoint.load(folder / BEST)
+            if best["epoch"] != self.record["best_epoch"]:
+                # Killed between the two files: the epoch is taken again, and is the best again.
+                assert best["epoch"] == self.progress.epoch + 1
+
+    def _clean_up(self, folder: Path) -> None:
+        """Remove what a finished run needs no longer."""
+        for path in (folder / CHECKPOINT, folder / BEST, *folder.glob(".*.tmp")):
+            path.unlink(missing_ok=True)
+
+    def _check_same(self, path: Path, saved: dict[str, Any]) -> None:
+        """Refuse to go on with other data or options."""
+        now = {**_flat(self.record["options"]), **self.about}
+        then = {**_flat(saved["record"]["options"]), **saved["data"]}
+        if self.torch_decides and "torch_threads" in saved:
+            now["threads"], then["threads"] = torch.get_num_threads(), saved["torch_threads"]
+        differing = [k for k in now if k != "checkpoint_steps" and now[k] != then.get(k)]
+        if differing:
+            name = differing[0]
+            raise DataError(
+                f"cannot resume from {path}: it was written with {name} {then.get(name)}, now "
+                f"{name} is {now[name]}; use the same options, or another folder"
+            )
+
+
+def _flat(options: dict[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in options.items():
+        flat |= _flat(value) if isinstance(value, dict) else {key: value}
+    return flat
