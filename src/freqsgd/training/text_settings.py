@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 __all__ = ["LOSSES", "TEXT_MODELS", "TextSettings"]
 
 TEXT_MODELS = ("cbow", "skipgram")
 LOSSES = ("softmax", "negative")
+_BY_LOSS: Any = None  # a default that depends on the loss
 _DEFAULTS = {
     # the paper's, and the usual ones
     "softmax": {"epochs": 20, "batch_size": 96, "lr_decay": "epochs", "windows": "full"},
@@ -47,14 +49,14 @@ class TextSettings:
     loss: str = "negative"
     dim: int = 300
     window: int = 4
-    windows: str | None = None
+    windows: str = _BY_LOSS
     negatives: int = 5
     subsample: float = 0.0
     max_norm: float | None = None
-    epochs: int | None = None
+    epochs: int = _BY_LOSS
     patience: int | None = None
-    batch_size: int | None = None
-    lr_decay: str | None = None
+    batch_size: int = _BY_LOSS
+    lr_decay: str = _BY_LOSS
     seed: int = 0
     checkpoint_steps: int | None = None
 
