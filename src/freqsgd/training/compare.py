@@ -1,11 +1,11 @@
-"""Several optimizers on one dataset: the same split, start and order of samples."""
+"""Several optimizers on one dataset or text: the same split, start and order of samples."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,36 +13,41 @@ from typing import Any
 import numpy as np
 import torch
 
+from freqsgd.data.corpus import Corpus
 from freqsgd.data.dataset import DataError, Dataset
 from freqsgd.data.files import write_whole
-from freqsgd.training.fit import Progress, fit
+from freqsgd.training.fit import fit
+from freqsgd.training.fit_text import fit_text
 from freqsgd.training.metrics import auc
 from freqsgd.training.rules import Rule
+from freqsgd.training.run import Listener
 from freqsgd.training.settings import Settings
+from freqsgd.training.text_settings import TextSettings
 
-__all__ = ["RESULTS", "compare", "describe", "write_results"]
+__all__ = ["RESULTS", "compare", "describe", "fit_any", "write_results"]
 
 SCHEMA = 1
 RESULTS, MODELS = "results.json", "models"
 
 
 def compare(
-    data: Dataset,
+    data: Dataset | Corpus,
     rules: Iterable[Rule],
-    settings: Settings | Sequence[Settings] | None = None,
+    settings: Settings | TextSettings | Sequence[Settings | TextSettings] | None = None,
     *,
     threads: int | None = None,
     out: Path | None = None,
     resume: bool = False,
-    listener: Callable[[Progress, dict[str, Any]], None] | None = None,
+    listener: Listener | None = None,
     command: str | None = None,
 ) -> dict[str, Any]:
     """Train once with each optimizer; return the content of ``results.json``.
 
     Args:
-        data: samples and their splits
+        data: samples and their splits, or a text to learn word vectors from
         rules: the optimizers
-        settings: what they share; or one for each, of one model and size
+        settings: what they share; or one for each, of one model and size. ``TextSettings`` for
+            a text
         threads: of the kernels
         out: a folder for results and models; written after each optimizer
         resume: go on where a run with the same options ended
@@ -53,7 +58,8 @@ def compare(
     if isinstance(settings, Sequence):
         each = list(settings)
     else:
-        each = [settings or Settings()] * len(rules)
+        default = TextSettings() if isinstance(data, Corpus) else Settings()
+        each = [settings or default] * len(rules)
     names = [rule.optimizer for rule in rules]
     if not rules:
         raise DataError("there is no optimizer to compare")
@@ -65,33 +71,38 @@ def compare(
     for rule, its_settings in zip(rules, each, strict=True):
         folder = None if out is None else out / MODELS / rule.optimizer
         options: dict[str, Any] = {"folder": folder, "resume": resume, "listener": listener}
-        _, record = fit(data, rule, its_settings, threads=threads, **options)
+        record = fit_any(data, rule, its_settings, threads=threads, **options)
         results["runs"].append(record)
         if out is not None:
             write_results(results, out / RESULTS)
     return results
 
 
+def fit_any(
+    data: Dataset | Corpus, rule: Rule, settings: Settings | TextSettings, **options: Any
+) -> dict[str, Any]:
+    """Train a model of samples or of text; return the run's record."""
+    if isinstance(data, Corpus) and isinstance(settings, TextSettings):
+        return fit_text(data, rule, settings, **options)[1]
+    if isinstance(data, Dataset) and isinstance(settings, Settings):
+        return fit(data, rule, settings, **options)[1]
+    raise TypeError("a Dataset goes with Settings, a Corpus with TextSettings")
+
+
 def describe(
-    data: Dataset, settings: Settings, threads: int | None, command: str | None = None
+    data: Dataset | Corpus,
+    settings: Settings | TextSettings,
+    threads: int | None,
+    command: str | None = None,
 ) -> dict[str, Any]:
     """The content of ``results.json`` without runs."""
-    deep = settings.model == "deepfm"
     results: dict[str, Any] = {
         "schema": SCHEMA,
         "command": command,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "dataset": data.summary(),
-        "splits": {
-            "train": len(data.splits.train),
-            "validation": len(data.splits.validation),
-            "test": len(data.splits.test),
-        },
-        "model": {
-            "name": settings.model,
-            "dim": settings.vector_dim,
-            "hidden": list(settings.hidden) if deep else [],
-        },
+        "splits": _splits(data),
+        "model": _model(settings),
         "machine": {
             "cpu": _processor(),
             "cores": os.cpu_count(),
@@ -101,12 +112,30 @@ def describe(
         },
         "runs": [],
     }
-    if data.probabilities is not None:
+    if isinstance(data, Dataset) and data.probabilities is not None:
         results["best_possible"] = {
             f"{name}_auc": auc(np.asarray(data.probabilities)[rows], data.labels[rows])
             for name, rows in (("val", data.splits.validation), ("test", data.splits.test))
         }
     return results
+
+
+def _splits(data: Dataset | Corpus) -> dict[str, int]:
+    """Samples, or words, of each part."""
+    names = ("train", "validation", "test")
+    if isinstance(data, Corpus):
+        return {name: len(getattr(data, name).ids) for name in names}
+    return {name: len(getattr(data.splits, name)) for name in names}
+
+
+def _model(settings: Settings | TextSettings) -> dict[str, Any]:
+    if isinstance(settings, Settings):
+        hidden = list(settings.hidden) if settings.model == "deepfm" else []
+        return {"name": settings.model, "dim": settings.vector_dim, "hidden": hidden}
+    model = {"name": settings.model, "loss": settings.loss, "dim": settings.dim}
+    if settings.loss == "negative":
+        model["negatives"] = settings.negatives
+    return {**model, "window": settings.window, "hidden": []}
 
 
 def write_results(results: dict[str, Any], path: Path) -> None:

@@ -1,16 +1,17 @@
-"""Settings that were found for known datasets."""
+"""Settings that were found for known datasets, and for word vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from freqsgd.data.dataset import DataError
 from freqsgd.training.rules import ALIKE, OPTIMIZERS, Rule
 from freqsgd.training.settings import Settings
+from freqsgd.training.text_settings import TextSettings
 
-__all__ = ["PRESETS", "preset", "with_preset"]
+__all__ = ["PRESETS", "preset", "text_preset", "with_preset"]
 
 _RATES = {
     # the paper's Table 2
@@ -40,7 +41,27 @@ _BEST: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "adam": {"lr": 0.001, "weight_decay": 1e-5, "patience": 3},
     },
 }
+_SOFTMAX = {
+    # the paper's Appendix B; adagrad's rate is ours
+    "sgd": {"lr": 1.0, "max_norm": 1.0},
+    "cfsgd": {"lr": 1.0, "max_norm": 1.0},
+    "adagrad": {"lr": 0.1, "max_norm": 1.0},
+    "adam": {"lr": 0.025, "max_norm": 1.0},
+}
+_NEGATIVE = {
+    "sgd": {"lr": 0.025},
+    "cfsgd": {"lr": 0.0003, "max_lr": 0.1},
+    "rowwise-adagrad": {"lr": 0.05},
+}
+_TEXT = {
+    ("cbow", "softmax"): _SOFTMAX,
+    ("skipgram", "softmax"): _SOFTMAX,
+    ("cbow", "negative"): _NEGATIVE,
+    ("skipgram", "negative"): _NEGATIVE,
+}
 PRESETS = ("paper", "best")
+
+_Settings = TypeVar("_Settings", Settings, TextSettings)
 
 
 def preset(name: str, dataset: str | None, model: str, optimizer: str) -> Mapping[str, Any] | None:
@@ -50,10 +71,7 @@ def preset(name: str, dataset: str | None, model: str, optimizer: str) -> Mappin
         >>> preset("paper", "criteo", "fm", "cfsgd")
         {'lr': 0.1}
     """
-    if optimizer not in OPTIMIZERS:
-        raise DataError(f"unknown optimizer {optimizer!r}; known: {', '.join(OPTIMIZERS)}")
-    if name not in PRESETS:
-        raise DataError(f"unknown preset {name!r}; known: {', '.join(PRESETS)}")
+    _check_names(name, optimizer)
     key = (dataset or "", model)
     if name == "paper":
         rates = _RATES.get(key)
@@ -66,7 +84,30 @@ def preset(name: str, dataset: str | None, model: str, optimizer: str) -> Mappin
     return _BEST[key][optimizer]
 
 
-def with_preset(rule: Rule, settings: Settings, values: Mapping[str, Any]) -> tuple[Rule, Settings]:
+def text_preset(name: str, model: str, loss: str, optimizer: str) -> Mapping[str, Any]:
+    """Options of :class:`Rule` and :class:`TextSettings`, whatever the text.
+
+    Example:
+        >>> text_preset("paper", "cbow", "softmax", "adam")
+        {'lr': 0.025, 'max_norm': 1.0}
+    """
+    _check_names(name, optimizer)
+    if name != "paper":
+        raise DataError(f"there is no {name} preset for {model}; known: paper")
+    known = _TEXT[model, loss]
+    return known.get(optimizer) or known.get(ALIKE.get(optimizer, ""), {})
+
+
+def _check_names(preset: str, optimizer: str) -> None:
+    if optimizer not in OPTIMIZERS:
+        raise DataError(f"unknown optimizer {optimizer!r}; known: {', '.join(OPTIMIZERS)}")
+    if preset not in PRESETS:
+        raise DataError(f"unknown preset {preset!r}; known: {', '.join(PRESETS)}")
+
+
+def with_preset(
+    rule: Rule, settings: _Settings, values: Mapping[str, Any]
+) -> tuple[Rule, _Settings]:
     """Give options the values of a preset."""
     of_rule = {each.name for each in fields(Rule)}
     return (
