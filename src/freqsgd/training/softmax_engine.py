@@ -1,0 +1,241 @@
+"""Training word models with a softmax over the whole vocabulary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from freqsgd.data.corpus import Paragraphs
+from freqsgd.data.dataset import DataError
+from freqsgd.nn.word2vec import SkipGram, WordModel
+from freqsgd.optim import CFSGD, FASGD
+from freqsgd.training.engine import DivergedError
+from freqsgd.training.rules import Rule
+from freqsgd.training.softmax_layer import SoftmaxLayer
+from freqsgd.training.text_settings import TextSettings
+from freqsgd.training.windows import (
+    Samples,
+    cbow_samples,
+    kept_share,
+    skipgram_samples,
+    subsample,
+    take,
+)
+from freqsgd.training.word_losses import WordLosses
+from freqsgd.training.word_optimizers import word_optimizer
+
+__all__ = ["SoftmaxEngine"]
+
+_WORDS = 1 << 18  # that are evaluated at a time
+
+
+class SoftmaxEngine:
+    """Minibatch training of a word model, equal to autograd and the torch optimizer.
+
+    A step minimises the mean cross-entropy of its samples. The frequency of a word in the input
+    table is per sample: for skip-gram its share of the pairs, for CBOW, where a sample has several
+    words, the sum over words is about twice the window. In the output table and its bias it is the
+    word's share of the targets.
+
+    Args:
+        model: trained in place; float32, on the CPU, with a bias
+        rule: the optimizer
+        settings: window, batch size, subsampling and seed
+        counts: occurrences of each word in the training text; fasgd takes its frequencies, which
+            are nearly those of the samples, from them
+        threads: that torch uses meanwhile (default: torch's number); results differ in rounding
+
+    Attributes:
+        samples, steps: taken so far
+    """
+
+    def __init__(
+        self,
+        model: WordModel,
+        rule: Rule,
+        settings: TextSettings,
+        counts: NDArray[np.int64],
+        threads: int | None = None,
+    ) -> None:
+        _check_model(model, counts)
+        self.model, self.rule, self.settings = model, rule, settings
+        self.threads = torch.get_num_threads() if threads is None else threads
+        if self.threads < 1:
+            raise ValueError(f"threads must be at least 1, got {threads}")
+        self.samples = self.steps = 0
+        self._share = kept_share(counts, settings.subsample)
+        self._layer = SoftmaxLayer(model.output)
+        self._tables = {
+            "input.weight": model.input.weight,
+            "output.weight": model.output.weight,
+            "output.bias": model.output.bias.detach()[:, None],  # its entries belong to words too
+        }
+        self._optimizer = word_optimizer(
+            rule,
+            self._input,
+            self._outputs,
+            counts * self._share,
+            1 if isinstance(model, SkipGram) else 2 * settings.window,
+        )
+
+    @property
+    def _input(self) -> Tensor:
+        return self._tables["input.weight"]
+
+    @property
+    def _outputs(self) -> list[Tensor]:
+        return [self._tables["output.weight"], self._tables["output.bias"]]
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """What the optimizer keeps, by name; Adam has it from the first step on."""
+        return {
+            f"{name}.{key}": torch.as_tensor(value)
+            for name, table in self._tables.items()
+            for key, value in self._optimizer.state.get(table, {}).items()
+        }
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes that the optimizer keeps beside the weights."""
+        return sum(tensor.nbytes for tensor in self.state.values())
+
+    def load_state(self, state: dict[str, Tensor], samples: int, steps: int) -> None:
+        """Continue from a state that was saved."""
+        saved = self._optimizer.state_dict()
+        saved["state"] = {}
+        for number, (name, table) in enumerate(self._tables.items()):
+            for key, value in state.items():
+                if key.startswith(f"{name}."):
+                    if value.dim() and len(value) != len(table):
+                        raise ValueError(f"the saved {key} does not fit {len(table)} words")
+                    whole = value.dim() == 0 and value.dtype == torch.int64
+                    of_table = saved["state"].setdefault(number, {})
+                    of_table[key.removeprefix(f"{name}.")] = int(value) if whole else value.clone()
+        self._optimizer.load_state_dict(saved)
+        self.samples, self.steps = samples, steps
+
+    def train(
+        self, text: Paragraphs, order: NDArray[np.int64], lrs: NDArray[np.float64], epoch: int
+    ) -> Iterator[NDArray[np.float64]]:
+        """Take one step per entry of ``lrs``, over the paragraphs ``order`` names.
+
+        Yields sum of the losses and number of samples, (1, 2), of each step. A step whose
+        paragraphs are too short for a sample changes nothing.
+        """
+        size = self.settings.batch_size
+        assert size is not None
+        if len(lrs) != -(-len(order) // size):
+            raise ValueError(
+                f"{len(order)} paragraphs in batches of {size} do not make {len(lrs)} steps"
+            )
+        for number, lr in enumerate(lrs):
+            ids, starts = take(text, order[number * size : (number + 1) * size])
+            if self.settings.subsample:
+                draw = np.random.default_rng([self.settings.seed, epoch, self.steps])
+                ids, starts = subsample(ids, starts, self._share, draw)
+            samples = self._make_samples(ids, starts)
+            loss = self._step(samples, float(lr)) if len(samples) else 0.0
+            self.samples += len(samples)
+            self.steps += 1
+            yield np.array([[loss, len(samples)]])
+
+    def evaluate(self, text: Paragraphs) -> WordLosses:
+        """The losses of a text, all of its words included; the model stays as it is."""
+        words = self.model.words
+        loss, number = np.zeros((2, words)), np.zeros((2, words), np.int64)
+        with torch.no_grad(), _threads(self.threads), _unchanged(self.model):
+            for which in _groups(text):
+                samples = self._make_samples(*take(text, which))
+                if not len(samples):
+                    continue
+                hidden = self.model.hidden(torch.from_numpy(samples.inputs))
+                losses = self._layer.losses(hidden, samples.rows, samples.targets).numpy()
+                centres = samples.occurrences if self._skipgram else samples.targets
+                for k, by in enumerate((samples.targets, centres)):
+                    loss[k] += np.bincount(by, losses, words)
+                    number[k] += np.bincount(by, minlength=words)
+        if self._skipgram:
+            return WordLosses(loss[0], number[0], loss[1], number[1])
+        return WordLosses(loss[0], number[0])
+
+    @property
+    def _skipgram(self) -> bool:
+        return isinstance(self.model, SkipGram)
+
+    def _make_samples(self, ids: NDArray[np.int64], starts: NDArray[np.int64]) -> Samples:
+        if len(ids) and not (ids.min() >= 0 and ids.max() < self.model.words):
+            raise DataError(f"the text has words beyond the vocabulary of {self.model.words}")
+        make = skipgram_samples if self._skipgram else cbow_samples
+        return make(ids, starts, self.settings.window, full=self.settings.windows == "full")
+
+    def _step(self, samples: Samples, lr: float) -> float:
+        weight, bias = self._outputs
+        self._optimizer.zero_grad()
+        weight.grad, bias.grad = torch.zeros_like(weight), torch.zeros_like(bias)
+        with _threads(self.threads):
+            hidden = self.model.hidden(torch.from_numpy(samples.inputs))
+            losses, slopes = self._layer.gradients(
+                hidden.detach(), samples.rows, samples.targets, weight.grad, bias.grad[:, 0]
+            )
+            loss = float(losses.sum(dtype=torch.float64))
+            if not math.isfinite(loss):
+                raise DivergedError(self.steps)
+            hidden.backward(slopes)
+            self._observe(samples)
+            for group in self._optimizer.param_groups:
+                group["lr"] = lr
+            self._optimizer.step()
+        self._optimizer.zero_grad()
+        return loss
+
+    def _observe(self, samples: Samples) -> None:
+        """Tell an optimizer that counts what the batch holds."""
+        if isinstance(self._optimizer, CFSGD | FASGD):
+            inputs, targets = map(torch.from_numpy, (samples.occurrences, samples.targets))
+            self._optimizer.observe(self._input, inputs, len(samples))
+            for table in self._outputs:
+                self._optimizer.observe(table, targets, len(samples))
+
+
+def _check_model(model: WordModel, counts: NDArray[Any]) -> None:
+    weight = model.input.weight
+    if weight.dtype != torch.float32 or weight.device.type != "cpu" or not model.biased:
+        raise ValueError("the model must be float32 on the CPU and have a bias")
+    if len(counts) != model.words:
+        raise ValueError(f"{len(counts)} counts for a model of {model.words} words")
+
+
+def _groups(text: Paragraphs) -> Iterator[NDArray[np.int64]]:
+    """Paragraphs of so many words together that they can be evaluated at a time."""
+    numbers = np.arange(len(text))
+    edges = np.flatnonzero(np.diff(text.starts[:-1] // _WORDS)) + 1
+    return iter(np.split(numbers, edges))
+
+
+@contextmanager
+def _threads(number: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _unchanged(model: WordModel) -> Iterator[None]:
+    """Undo that vectors are shortened when they are used."""
+    before = None if model.max_norm is None else model.input.weight.detach().clone()
+    try:
+        yield
+    finally:
+        if before is not None:
+            model.input.weight.detach().copy_(before)
