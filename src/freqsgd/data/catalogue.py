@@ -8,7 +8,16 @@ from pathlib import Path
 from freqsgd.data.dataset import DataError
 from freqsgd.data.folders import data_folders, find_file
 
-__all__ = ["KNOWN", "KnownDataset", "by_hand", "how_to_get", "known_dataset", "locate"]
+__all__ = [
+    "KNOWN",
+    "KnownDataset",
+    "by_hand",
+    "how_to_get",
+    "known_dataset",
+    "locate",
+    "table_dataset",
+    "text_dataset",
+]
 
 
 @dataclass(frozen=True)
@@ -18,11 +27,22 @@ class KnownDataset:
     name: str
     about: str
     file: str | None = None  # below a data folder; None: nothing is read
+    text: bool = False  # for word vectors, not for recommenders
+    beside: tuple[str, ...] = ()  # further files of its folder: those it needs, and its terms
     page: str | None = None  # where people get it
-    archive: str | None = None  # what is downloaded: a zip file that holds the file's folder
+    archive: str | None = None  # what is downloaded: a zip file that holds the files' folder
     archive_bytes: int = 0
     archive_md5: str = ""
     published: dict[str, int] = field(default_factory=dict)  # counts of what is in the file
+
+
+_HELD_OUT = ("wiki.valid.tokens", "wiki.test.tokens")
+
+
+def _words(train: int) -> dict[str, int]:
+    """Published sizes of WikiText, in which the end of a line is a word."""
+    parts = {"train": train, "validation": 217_646, "test": 245_569}
+    return {f"words and line ends, {part}": count for part, count in parts.items()}
 
 
 KNOWN = (
@@ -31,6 +51,7 @@ KNOWN = (
         "movielens-1m",
         "1,000,209 ratings of movies; user and movie, label: a rating above 3",
         file="ml-1m/ratings.dat",
+        beside=("README",),
         page="https://grouplens.org/datasets/movielens/1m/",
         archive="https://files.grouplens.org/datasets/movielens/ml-1m.zip",
         archive_bytes=5_917_549,
@@ -48,6 +69,31 @@ KNOWN = (
         file="criteo/train.txt",
         page="https://ailab.criteo.com/ressources/",
     ),
+    KnownDataset("zipf-text", "generated text of 20 topics: 400,000 words", text=True),
+    KnownDataset(
+        "wikitext-2",
+        "articles of Wikipedia: 2 million words, and text to validate and test on",
+        file="wikitext-2/wiki.train.tokens",
+        text=True,
+        beside=_HELD_OUT,
+        page="https://wikitext.smerity.com/",
+        archive="https://wikitext.smerity.com/wikitext-2-v1.zip",
+        archive_bytes=4_475_746,
+        archive_md5="542ccefacc6c27f945fb54453812b3cd",
+        published={"distinct words and the line end": 33_278, **_words(2_088_628)},
+    ),
+    KnownDataset(
+        "wikitext-103",
+        "articles of Wikipedia: 101 million words, and text to validate and test on",
+        file="wikitext-103/wiki.train.tokens",
+        text=True,
+        beside=_HELD_OUT,
+        page="https://wikitext.smerity.com/",
+        archive="https://wikitext.smerity.com/wikitext-103-v1.zip",
+        archive_bytes=190_229_076,
+        archive_md5="9ddaacaf6af0710eda8c456decff7832",
+        published={"distinct words and the line end": 267_735, **_words(103_227_021)},
+    ),
 )
 
 
@@ -58,6 +104,23 @@ def known_dataset(name: str) -> KnownDataset:
             return dataset
     names = ", ".join(dataset.name for dataset in KNOWN)
     raise DataError(f"unknown dataset {name!r}: known are {names}")
+
+
+def table_dataset(name: str) -> KnownDataset:
+    """The dataset of this name, whose samples are rows of a table."""
+    dataset = known_dataset(name)
+    if dataset.text:
+        raise DataError(f"{name} is text: it goes with the models cbow and skipgram only")
+    return dataset
+
+
+def text_dataset(name: str) -> KnownDataset:
+    """The dataset of this name, which is text."""
+    dataset = known_dataset(name)
+    if not dataset.text:
+        names = ", ".join(dataset.name for dataset in KNOWN if dataset.text)
+        raise DataError(f"{name} is no text, as word vectors need it: that are {names}")
+    return dataset
 
 
 def locate(dataset: KnownDataset) -> Path:
@@ -80,7 +143,8 @@ def how_to_get(dataset: KnownDataset) -> str:
 def by_hand(dataset: KnownDataset) -> str:
     """What to do to have the file without downloading it here."""
     place = data_folders()[-1] / str(dataset.file)
+    beside = f" ({', '.join(dataset.beside)} beside it)" if dataset.text else ""
     return (
-        f"By hand: get it from {dataset.page} and put its file at {place}, or set FREQSGD_DATA to "
-        f"a folder that holds {dataset.file}."
+        f"By hand: get it from {dataset.page} and put its file at {place}{beside}, or set "
+        f"FREQSGD_DATA to a folder that holds {dataset.file}."
     )

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["Corpus", "Paragraphs"]
+
+_LOOKED_AT = 10_000  # ids that a fingerprint looks at
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +43,6 @@ class Corpus:
         words: the vocabulary, by falling count; word k has the id k
         counts: how often each is among the ids of ``train``
         train, validation, test: the text; the latter two may be empty
-        fingerprint: tells the ids of one text from those of another
     """
 
     name: str
@@ -47,4 +51,56 @@ class Corpus:
     train: Paragraphs
     validation: Paragraphs
     test: Paragraphs
-    fingerprint: str = ""
+
+    @classmethod
+    def of_sentences(
+        cls,
+        sentences: Iterable[str | Sequence[str]],
+        *,
+        min_count: int = 5,
+        max_vocab: int | None = None,
+        longest: int = 256,
+        name: str = "text",
+    ) -> Corpus:
+        """Sentences in memory, all of them to learn from.
+
+        Args:
+            sentences: lists of words, or texts that are split at white space; read once
+            min_count: words seen less often are left out
+            max_vocab: the most words of the vocabulary: the most frequent ones
+            longest: sentences of more words are cut into pieces of so many
+            name: of the corpus
+
+        Raises:
+            DataError: a word is not text, or too few words are left
+
+        Example:
+            >>> corpus = Corpus.of_sentences(["a b a", ["b", "a", "c"]], min_count=2)
+            >>> corpus.words, corpus.train.ids.tolist(), corpus.train.starts.tolist()
+            (['a', 'b'], [0, 1, 0, 1, 0], [0, 3, 5])
+        """
+        from freqsgd.data.sentences import corpus_of_sentences
+
+        return corpus_of_sentences(sentences, min_count, max_vocab, longest, name)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Tells it from other texts, other vocabularies and other training parts."""
+        digest = hashlib.blake2b("\n".join(self.words).encode(errors="replace"), digest_size=16)
+        digest.update(self.counts.tobytes())
+        for part in (self.train, self.validation, self.test):
+            for array in (part.ids, part.starts):
+                digest.update(len(array).to_bytes(8, "little"))
+                digest.update(array[:: 1 + len(array) // _LOOKED_AT].tobytes())
+        return digest.hexdigest()
+
+    def summary(self) -> dict[str, Any]:
+        """What ``results.json`` says of it."""
+        return {
+            "name": self.name,
+            "kind": "text",
+            "tokens": len(self.words),
+            "words": len(self.train.ids),
+            "raw_words": self.train.raw_words,
+            "paragraphs": len(self.train),
+        }

@@ -89,7 +89,10 @@ def _fetch_rest(url: str, part: Path, size: int, progress: Progress | None) -> N
     have = part.stat().st_size if part.is_file() else 0
     if have >= size:
         return
-    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
+    headers = {"User-Agent": "freqsgd"}  # some servers refuse that of urllib
+    if have:
+        headers["Range"] = f"bytes={have}-"
+    request = urllib.request.Request(url, headers=headers)
     with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
         if response.status != http.HTTPStatus.PARTIAL_CONTENT:
             have = 0  # the server sends the whole file
@@ -109,12 +112,12 @@ def _md5(path: Path) -> str:
 
 
 def _unpack(archive: Path, dataset: KnownDataset, folder: Path) -> None:
-    """Take the dataset's file, and the terms it is given under, out of the archive."""
+    """Take the dataset's files out of the archive; last the one by which it is found."""
     assert dataset.file
-    terms = f"{dataset.file.rpartition('/')[0]}/README"
+    inside = dataset.file.rpartition("/")[0]
     try:
         with zipfile.ZipFile(archive) as content:
-            for name in (terms, dataset.file):
+            for name in (*(f"{inside}/{file}" for file in dataset.beside), dataset.file):
                 path = folder / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with (

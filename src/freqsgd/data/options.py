@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from freqsgd.data.catalogue import known_dataset
+from freqsgd.data.catalogue import table_dataset
 from freqsgd.data.dataset import DataError
 from freqsgd.data.splits import split_column
 from freqsgd.data.synthetic import TAILS, clicks_dataset, generate_clicks
@@ -86,7 +86,7 @@ class DataOptions:
             )
 
     def _check_known(self) -> None:
-        name = known_dataset(self.dataset or "synthetic").name
+        name = table_dataset(self.dataset or "synthetic").name
         where = f"the dataset {name}"
         self._refuse(
             where, "label", "features", "numeric", "numeric_rule", "validation_path", "test_path"
