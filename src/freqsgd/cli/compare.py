@@ -9,34 +9,27 @@ from typing import Annotated
 import typer
 
 from freqsgd import training
-from freqsgd.cli.options import (
-    PresetName,
-    chosen,
-    data_options,
-    rates,
-    rule_options,
-    settings,
-    takes,
-    words,
-)
+from freqsgd.cli.options import rates, rule_options, takes, words
+from freqsgd.cli.request import PresetName, Request, plan, request
 from freqsgd.cli.session import REPORT, command_line, session
 from freqsgd.cli.table import print_results
 from freqsgd.data.dataset import DataError
-from freqsgd.data.options import DataOptions
 from freqsgd.report import write_report
-from freqsgd.training.presets import preset
 from freqsgd.training.rules import OPTIMIZERS, Rule
-from freqsgd.training.settings import Settings
 
 __all__ = ["compare"]
 
 
-@takes(data=data_options, shared=settings, rule=rule_options)
+@takes(asked=request, rule=rule_options)
 def compare(
     context: typer.Context,
     optimizers: Annotated[
-        str, typer.Option(help=f"Some of {', '.join(OPTIMIZERS)}.")
-    ] = "sgd,cfsgd,adagrad,adam",
+        str | None,
+        typer.Option(
+            help=f"Some of {', '.join(OPTIMIZERS)} "
+            "(default: sgd,cfsgd,adagrad,adam; text: sgd,cfsgd and, for softmax, adam)."
+        ),
+    ] = None,
     lr: Annotated[
         str, typer.Option(help="Rates such as sgd=10,cfsgd=auto, or auto for all; else the preset.")
     ] = "",
@@ -47,23 +40,21 @@ def compare(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what --out holds.")] = False,
     threads: Annotated[int | None, typer.Option(help="Of the kernels and torch.")] = None,
     *,
-    data: DataOptions,
-    shared: Settings,
+    asked: Request,
     rule: Callable[[str, float | None], Rule],
 ) -> None:
     """Train one model with several optimizers and compare them.
 
     Example: freqsgd compare --dataset movielens-1m --optimizers sgd,cfsgd,adam --out ml
+
+    Word vectors: freqsgd compare --model skipgram --loss softmax --dataset wikitext-2 --out words
     """
-    names = words(optimizers)
+    names = words(asked.optimizers if optimizers is None else optimizers)
     if not names:
         raise DataError(f"--optimizers names none of {', '.join(OPTIMIZERS)}")
     given = rates(lr, names)
-    plans = []
-    for name in names:
-        values = preset(preset_name, data.name, shared.model, name) or {}
-        plans.append(chosen(rule, name, given.get(name, ""), shared, values, context))
-    with session(data, threads, out) as (loaded, watcher):
+    plans = [plan(context, asked, rule, name, given.get(name, ""), preset_name) for name in names]
+    with session(asked.data, threads, out) as (loaded, watcher):
         results = training.compare(
             loaded,
             [rule for rule, _ in plans],

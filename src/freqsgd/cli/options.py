@@ -12,14 +12,18 @@ import typer
 
 from freqsgd.data.dataset import DataError
 from freqsgd.data.options import DataOptions
-from freqsgd.training.presets import with_preset
+from freqsgd.training.presets import AnySettings, with_preset
 from freqsgd.training.rules import OPTIMIZERS, Rule
 from freqsgd.training.settings import Settings
+from freqsgd.training.text_settings import TEXT_MODELS
 
 __all__ = [
-    "PresetName",
+    "DATA",
+    "MODEL",
     "chosen",
     "data_options",
+    "is_given",
+    "option",
     "rates",
     "rule_options",
     "settings",
@@ -28,15 +32,14 @@ __all__ = [
     "words",
 ]
 
-PresetName = Annotated[
-    str, typer.Option("--preset", help="paper (rates; auto for other data) or best (all options).")
-]
-
 _Made = TypeVar("_Made")
 
 
 def takes(**groups: Callable[..., Any]) -> Callable[[Callable[..., _Made]], Callable[..., _Made]]:
-    """Give a command, or a group, the options of some groups; it gets what they make of them."""
+    """Give a command, or a group, the options of some groups; it gets what they make of them.
+
+    Groups may share options. An option that a group is not given takes the group's own default.
+    """
 
     def decorate(command: Callable[..., _Made]) -> Callable[..., _Made]:
         own = inspect.signature(command, eval_str=True).parameters
@@ -49,60 +52,62 @@ def takes(**groups: Callable[..., Any]) -> Callable[[Callable[..., _Made]], Call
             made = {}
             for name, make in groups.items():
                 try:
-                    made[name] = make(**{key: given.pop(key) for key in wanted[name]})
+                    made[name] = make(**{k: given[k] for k in wanted[name] if k in given})
                 except ValueError as error:
                     raise DataError(str(error)) from error
-            return command(**given, **made)
+            return command(**{k: value for k, value in given.items() if k in own}, **made)
 
-        parameters = [p for name, p in own.items() if name not in groups]
-        parameters += [p for group in wanted.values() for p in group.values()]
-        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
-        whole.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        whole.__annotations__ = {p.name: p.annotation for p in parameters}
+        parameters = {name: p for name, p in own.items() if name not in groups}
+        for group in wanted.values():
+            parameters |= {name: p for name, p in group.items() if name not in parameters}
+        ordered = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters.values()]
+        whole.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+        whole.__annotations__ = {p.name: p.annotation for p in ordered}
         return whole
 
     return decorate
 
 
-def _option(text: str, *names: str, panel: str) -> Any:
+def option(text: str, *names: str, panel: str) -> Any:
+    """An option with its help, in a panel of the help page."""
     return typer.Option(*names, help=text, rich_help_panel=panel)
 
 
-_DATA, _MODEL, _RATES = "Data", "Model and training", "Optimizer"
+DATA, MODEL, _RATES = "Data", "Model and training", "Optimizer"
 
 
 def data_options(
     dataset: Annotated[
-        str | None, _option("synthetic (default), movielens-1m or criteo.", panel=_DATA)
+        str | None, option("synthetic (default), movielens-1m or criteo.", panel=DATA)
     ] = None,
     path: Annotated[
         str | None,
-        _option("Your own .csv, .tsv, .parquet or a folder of these.", "--data", panel=_DATA),
+        option("Your own .csv, .tsv, .parquet or a folder of these.", "--data", panel=DATA),
     ] = None,
-    label: Annotated[str | None, _option("Column of the label, 0 or 1.", panel=_DATA)] = None,
+    label: Annotated[str | None, option("Column of the label, 0 or 1.", panel=DATA)] = None,
     features: Annotated[
-        str, _option("Columns of categories, a,b,c; lists are bags.", panel=_DATA)
+        str, option("Columns of categories, a,b,c; lists are bags.", panel=DATA)
     ] = "",
-    numeric: Annotated[str, _option("Columns of numbers, to be binned.", panel=_DATA)] = "",
-    numeric_rule: Annotated[str, _option("log or quantiles.", panel=_DATA)] = "log",
+    numeric: Annotated[str, option("Columns of numbers, to be binned.", panel=DATA)] = "",
+    numeric_rule: Annotated[str, option("log or quantiles.", panel=DATA)] = "log",
     positive_above: Annotated[
-        float | None, _option("The label is 1 where its column is above this.", panel=_DATA)
+        float | None, option("The label is 1 where its column is above this.", panel=DATA)
     ] = None,
     min_count: Annotated[
         int | None,
-        _option("Rarer tokens share an id (default: 10 for criteo, else 1).", panel=_DATA),
+        option("Rarer tokens share an id (default: 10 for criteo, else 1).", panel=DATA),
     ] = None,
     max_bad_rows: Annotated[
-        int, _option("Malformed rows that are left out with a warning.", panel=_DATA)
+        int, option("Malformed rows that are left out with a warning.", panel=DATA)
     ] = 0,
-    split: Annotated[str, _option("random, time:COLUMN or column:COLUMN.", panel=_DATA)] = "random",
-    validation_data: Annotated[str | None, _option("A file to validate on.", panel=_DATA)] = None,
-    test_data: Annotated[str | None, _option("A file to test on.", panel=_DATA)] = None,
-    split_seed: Annotated[int, _option("Of the random split.", panel=_DATA)] = 0,
+    split: Annotated[str, option("random, time:COLUMN or column:COLUMN.", panel=DATA)] = "random",
+    validation_data: Annotated[str | None, option("A file to validate on.", panel=DATA)] = None,
+    test_data: Annotated[str | None, option("A file to test on.", panel=DATA)] = None,
+    split_seed: Annotated[int, option("Of the random split.", panel=DATA)] = 0,
     tail: Annotated[
-        str, _option("Of synthetic tokens: polynomial or exponential.", panel=_DATA)
+        str, option("Of synthetic tokens: polynomial or exponential.", panel=DATA)
     ] = "polynomial",
-    samples: Annotated[int, _option("How many synthetic ones.", panel=_DATA)] = 450_000,
+    samples: Annotated[int, option("How many synthetic ones.", panel=DATA)] = 450_000,
 ) -> DataOptions:
     """The data."""
     return DataOptions(
@@ -125,23 +130,27 @@ def data_options(
 
 
 def shared_settings(
-    model: Annotated[str, _option("fm or deepfm.", panel=_MODEL)] = "fm",
+    model: Annotated[str, option("fm or deepfm.", panel=MODEL)] = "fm",
     dim: Annotated[
-        int | None, _option("Size of the vectors (default: 64, deepfm 16).", panel=_MODEL)
+        int | None, option("Size of the vectors (default: 64, deepfm 16).", panel=MODEL)
     ] = None,
-    hidden: Annotated[str, _option("Hidden layers of deepfm.", panel=_MODEL)] = "16,16",
-    dropout: Annotated[float, _option("Of deepfm.", panel=_MODEL)] = 0.2,
-    epochs: Annotated[int, _option("At most.", panel=_MODEL)] = 60,
+    hidden: Annotated[str, option("Hidden layers of deepfm.", panel=MODEL)] = "16,16",
+    dropout: Annotated[float, option("Of deepfm.", panel=MODEL)] = 0.2,
+    epochs: Annotated[int, option("At most.", panel=MODEL)] = 60,
     patience: Annotated[
-        int, _option("Epochs without a better validation AUC before it ends.", panel=_MODEL)
+        int, option("Epochs without a better validation AUC before it ends.", panel=MODEL)
     ] = 2,
-    batch_size: Annotated[int, _option("Samples of a step.", panel=_MODEL)] = 1024,
-    seed: Annotated[int, _option("Of start, order and dropout.", panel=_MODEL)] = 0,
+    batch_size: Annotated[int, option("Samples of a step.", panel=MODEL)] = 1024,
+    seed: Annotated[int, option("Of start, order and dropout.", panel=MODEL)] = 0,
     checkpoint_steps: Annotated[
-        int | None, _option("Checkpoints within epochs too, after so many steps.", panel=_MODEL)
+        int | None, option("Checkpoints within epochs too, after so many steps.", panel=MODEL)
     ] = None,
 ) -> Settings:
     """What all optimizers share, also in a search."""
+    if model in TEXT_MODELS:
+        raise DataError(
+            f"there is no search of settings for {model}: compare several rates (compare --lr)"
+        )
     return Settings(
         model=model,
         dim=dim,
@@ -157,10 +166,10 @@ def shared_settings(
 
 def _searched_settings(
     init_scale: Annotated[
-        float, _option("Times the xavier-uniform start of the vectors.", panel=_MODEL)
+        float, option("Times the xavier-uniform start of the vectors.", panel=MODEL)
     ] = 1.0,
     lr_decay: Annotated[
-        str, _option("constant, or linear: to 0 over all epochs.", panel=_MODEL)
+        str, option("constant, or linear: to 0 over all epochs.", panel=MODEL)
     ] = "constant",
 ) -> dict[str, Any]:
     return {"init_scale": init_scale, "lr_decay": lr_decay}
@@ -173,18 +182,18 @@ def settings(*, shared: Settings, searched: dict[str, Any]) -> Settings:
 
 
 def rule_options(
-    weight_decay: Annotated[float, _option("Strength of the L2 penalty.", panel=_RATES)] = 0.0,
+    weight_decay: Annotated[float, option("Strength of the L2 penalty.", panel=_RATES)] = 0.0,
     weight_decay_power: Annotated[
-        float, _option("How it follows frequency; 1 is ordinary L2.", panel=_RATES)
+        float, option("How it follows frequency; 1 is ordinary L2.", panel=_RATES)
     ] = 1.0,
     max_lr: Annotated[
-        float | None, _option("Cap on a token's rate, for fasgd and cfsgd.", panel=_RATES)
+        float | None, option("Cap on a token's rate, for fasgd and cfsgd.", panel=_RATES)
     ] = None,
     linear_lr_scale: Annotated[
-        float, _option("Learning rate of linear weights, times that of vectors.", panel=_RATES)
+        float, option("Learning rate of linear weights, times that of vectors.", panel=_RATES)
     ] = 1.0,
     linear_decay_scale: Annotated[
-        float, _option("Weight decay of linear weights, times that of vectors.", panel=_RATES)
+        float, option("Weight decay of linear weights, times that of vectors.", panel=_RATES)
     ] = 1.0,
 ) -> Callable[[str, float | None], Rule]:
     """A function from an optimizer's name and learning rate to its rule."""
@@ -243,10 +252,10 @@ def chosen(
     rule: Callable[[str, float | None], Rule],
     optimizer: str,
     lr: str,
-    shared: Settings,
+    shared: AnySettings,
     values: Mapping[str, Any],
     context: typer.Context,
-) -> tuple[Rule, Settings]:
+) -> tuple[Rule, AnySettings]:
     """The rule and settings of an optimizer: what was given goes before what a preset says."""
     try:
         number = float(lr) if lr not in ("", "auto") else None
@@ -255,9 +264,12 @@ def chosen(
     if number == 0:
         raise DataError("--lr 0 would learn nothing")
     given = {"lr"} if lr else set()
-    for name in values.keys() - {"lr"}:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            given.add(name)
+    given |= {name for name in values.keys() - {"lr"} if is_given(context, name)}
     open_ = {name: value for name, value in values.items() if name not in given}
     return with_preset(rule(optimizer, number), shared, open_)
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether an option is on the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

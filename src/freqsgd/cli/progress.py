@@ -20,9 +20,14 @@ console = Console(stderr=True, highlight=False)
 
 
 class Watcher:
-    """Shows how far loading and training are."""
+    """Shows how far loading and training are.
+
+    Attributes:
+        words: of an epoch, where a text is trained on
+    """
 
     def __init__(self) -> None:
+        self.words: int | None = None
         self._bars = Bars(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -59,20 +64,18 @@ class Watcher:
     def training(self, progress: Progress, record: dict[str, Any]) -> None:
         """What :func:`freqsgd.training.fit` reports: one line per epoch, bars in between."""
         name, epochs = record["optimizer"], record["epochs"]
-        best = max((e["val_auc"] for e in epochs), default=None)
-        note = "" if best is None else f"best validation AUC {best:.4f}"
         done = progress.epoch + progress.step / max(progress.steps, 1)
         total = record["epochs_planned"] if record["stopped"] is None else progress.epoch
+        note = _best_auc(epochs) if self.words is None else self._speed(done, progress)
         self._show(f"{name}, epoch {min(progress.epoch + 1, total)}", done, total, note, key=name)
         if progress.step == 0 and epochs and (name, len(epochs)) not in self._told:
             self._told.add((name, len(epochs)))
-            last = epochs[-1]
-            console.print(
-                f"{name:>15} epoch {last['epoch']:2}  train loss {last['train_loss']:.4f}  "
-                f"val loss {last['val_loss']:.4f}  val AUC {last['val_auc']:.4f}  "
-                f"{last['seconds']:6.1f} s",
-                soft_wrap=True,
-            )
+            console.print(f"{name:>15} {_line(epochs[-1])}", soft_wrap=True)
+
+    def _speed(self, done: float, progress: Progress) -> str:
+        """Words per second so far."""
+        words = done * (self.words or 0)
+        return f"{words / progress.seconds:,.0f} words/s" if progress.seconds else ""
 
     def tuning(self, progress: TuneProgress) -> None:
         """What :func:`freqsgd.training.tune` reports: one line per trial, one bar for all."""
@@ -103,6 +106,23 @@ class Watcher:
         self._bars.update(
             self._tasks[key], description=text, completed=done, total=total, note=note
         )
+
+
+def _line(epoch: dict[str, Any]) -> str:
+    """A finished epoch."""
+    parts = [f"epoch {epoch['epoch']:2}", f"train loss {epoch['train_loss']:.4f}"]
+    if epoch["val_loss"] is not None:
+        parts.append(f"val loss {epoch['val_loss']:.4f}")
+    if "words_per_second" in epoch:
+        parts.append(f"{epoch['words_per_second']:>9,.0f} words/s")
+    else:
+        parts.append(f"val AUC {epoch['val_auc']:.4f}")
+    return "  ".join([*parts, f"{epoch['seconds']:6.1f} s"])
+
+
+def _best_auc(epochs: list[dict[str, Any]]) -> str:
+    best = max((epoch["val_auc"] for epoch in epochs), default=None)
+    return "" if best is None else f"best validation AUC {best:.4f}"
 
 
 def _minutes(seconds: float) -> str:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any, overload
 
 import typer
 
 from freqsgd.cli.progress import Watcher, console
 from freqsgd.cli.threads import use_threads
+from freqsgd.data.corpus import Corpus
 from freqsgd.data.dataset import Dataset
 from freqsgd.data.options import DataOptions, load
+from freqsgd.data.text_options import TextOptions, load_text
 from freqsgd.training.fit import InterruptedFitError
 
 __all__ = ["REPORT", "command_line", "session"]
@@ -21,15 +24,30 @@ __all__ = ["REPORT", "command_line", "session"]
 REPORT = "report.html"
 
 
-@contextmanager
+@overload
 def session(
     options: DataOptions, threads: int | None, out: Path | None
-) -> Iterator[tuple[Dataset, Watcher]]:
+) -> AbstractContextManager[tuple[Dataset, Watcher]]: ...
+@overload
+def session(
+    options: DataOptions | TextOptions, threads: int | None, out: Path | None
+) -> AbstractContextManager[tuple[Dataset | Corpus, Watcher]]: ...
+
+
+@contextmanager
+def session(
+    options: DataOptions | TextOptions, threads: int | None, out: Path | None
+) -> Iterator[tuple[Any, Watcher]]:
     """Load the data and compile the kernels; after Ctrl-C say how to go on."""
     use_threads(threads)
     with Watcher() as watcher:
-        data = load(options, progress=watcher.loading)
-        watcher.compiling()
+        data: Dataset | Corpus
+        if isinstance(options, TextOptions):
+            data = load_text(options, progress=watcher.loading)
+            watcher.words = data.train.raw_words
+        else:
+            data = load(options, progress=watcher.loading)
+            watcher.compiling()
         try:
             yield data, watcher
         except InterruptedFitError:

@@ -9,43 +9,90 @@ from rich.table import Table
 
 __all__ = ["print_results"]
 
+_Row = dict[str, str]
+
 
 def print_results(results: dict[str, Any]) -> None:
-    """One line per optimizer."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in (
-        *("optimizer", "lr", "best val AUC", "epoch", "seconds"),
-        *("test AUC", "test loss", "tail AUC", "state MB", "samples/s"),
-    ):
-        table.add_column(name, justify="left" if name == "optimizer" else "right", no_wrap=True)
-    for run in results["runs"]:
-        best = run["epochs"][run["best_epoch"] - 1] if run["best_epoch"] else None
-        table.add_row(
-            run["optimizer"],
-            f"{run['lr']:g}",
-            _number(run["best_val_auc"]),
-            str(run["best_epoch"] or "-"),
-            f"{best['seconds']:.1f}" if best else "-",
-            _number(run["test_auc"]),
-            _number(run["test_loss"]),
-            _number(run["test_auc_by_frequency"]["tail"]),
-            f"{run['state_bytes'] / 1e6:.3f}",
-            f"{run['samples_per_second']:,.0f}" if run["samples_per_second"] else "-",
-        )
+    """What was trained, and one line per optimizer."""
     console = Console(highlight=False, width=None if Console().is_terminal else 140)
     dataset, model = results["dataset"], results["model"]
-    console.print(
-        f"\n{dataset['name']}: {dataset['rows']:,} rows, {dataset['fields']} fields, "
-        f"{dataset['tokens']:,} tokens; {model['name']} of dimension {model['dim']}"
-    )
+    if dataset.get("kind") == "text":
+        about, row = (
+            (
+                f"{dataset['words']:,} words of {dataset['raw_words']:,}, {dataset['tokens']:,} "
+                f"different; {model['name']} of dimension {model['dim']}, loss {model['loss']}"
+            ),
+            _of_text,
+        )
+    else:
+        about, row = (
+            (
+                f"{dataset['rows']:,} rows, {dataset['fields']} fields, {dataset['tokens']:,} tokens; "
+                f"{model['name']} of dimension {model['dim']}"
+            ),
+            _of_samples,
+        )
+    console.print(f"\n{dataset['name']}: {about}")
     if "best_possible" in results:
         best_possible = results["best_possible"]["val_auc"]
         console.print(f"best validation AUC that any model could reach: {best_possible:.4f}")
-    console.print(table)
+    console.print(_table([row(run) for run in results["runs"]]))
     for run in results["runs"]:
         if "error" in run:
             console.print(f"{run['optimizer']}: {run['error']}")
 
 
+def _table(rows: list[_Row]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in rows[0]:
+        table.add_column(name, justify="left" if name == "optimizer" else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row.values())
+    return table
+
+
+def _of_samples(run: dict[str, Any]) -> _Row:
+    best = _best(run)
+    return {
+        "optimizer": run["optimizer"],
+        "lr": f"{run['lr']:g}",
+        "best val AUC": _number(run["best_val_auc"]),
+        "epoch": str(run["best_epoch"] or "-"),
+        "seconds": f"{best['seconds']:.1f}" if best else "-",
+        "test AUC": _number(run["test_auc"]),
+        "test loss": _number(run["test_loss"]),
+        "tail AUC": _number(run["test_auc_by_frequency"]["tail"]),
+        "state MB": f"{run['state_bytes'] / 1e6:.3f}",
+        "samples/s": _speed(run["samples_per_second"]),
+    }
+
+
+def _of_text(run: dict[str, Any]) -> _Row:
+    similarity = run["similarity"]
+    return {
+        "optimizer": run["optimizer"],
+        "lr": f"{run['lr']:g}",
+        "epoch": str(run["best_epoch"] or "-"),
+        "train loss": _number(_best(run).get("train_loss")),
+        "val loss": _number(run["best_val_loss"]),
+        "test loss": _number(run["test_loss"]),
+        "tail loss": _number(run["test_loss_by_frequency"]["tail"]),
+        "WordSim": _number(similarity.get("wordsim353", {}).get("spearman")),
+        "SimLex": _number(similarity.get("simlex999", {}).get("spearman")),
+        "words/s": _speed(run["words_per_second"]),
+        "state MB": f"{run['state_bytes'] / 1e6:.3f}",
+    }
+
+
+def _best(run: dict[str, Any]) -> dict[str, Any]:
+    """The epoch whose weights were kept; empty if there is none."""
+    epoch: dict[str, Any] = run["epochs"][run["best_epoch"] - 1] if run["best_epoch"] else {}
+    return epoch
+
+
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
+
+
+def _speed(value: float | None) -> str:
+    return f"{value:,.0f}" if value else "-"

@@ -11,7 +11,7 @@ from freqsgd.training.rules import ALIKE, OPTIMIZERS, Rule
 from freqsgd.training.settings import Settings
 from freqsgd.training.text_settings import TextSettings
 
-__all__ = ["PRESETS", "preset", "text_preset", "with_preset"]
+__all__ = ["PRESETS", "AnySettings", "preset", "text_preset", "with_preset"]
 
 _RATES = {
     # the paper's Table 2
@@ -61,7 +61,7 @@ _TEXT = {
 }
 PRESETS = ("paper", "best")
 
-_Settings = TypeVar("_Settings", Settings, TextSettings)
+AnySettings = TypeVar("AnySettings", Settings, TextSettings)
 
 
 def preset(name: str, dataset: str | None, model: str, optimizer: str) -> Mapping[str, Any] | None:
@@ -106,8 +106,8 @@ def _check_names(preset: str, optimizer: str) -> None:
 
 
 def with_preset(
-    rule: Rule, settings: _Settings, values: Mapping[str, Any]
-) -> tuple[Rule, _Settings]:
+    rule: Rule, settings: AnySettings, values: Mapping[str, Any]
+) -> tuple[Rule, AnySettings]:
     """Give options the values of a preset."""
     of_rule = {each.name for each in fields(Rule)}
     return (

@@ -1,0 +1,110 @@
+"""What is to be trained on what: a recommender or word vectors, as --model says."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from freqsgd.cli.options import chosen, data_options, is_given, settings, takes
+from freqsgd.cli.text_options import text_data, text_settings
+from freqsgd.data.dataset import DataError
+from freqsgd.data.options import DataOptions
+from freqsgd.data.text_options import TextOptions
+from freqsgd.training.presets import preset, text_preset
+from freqsgd.training.rules import Rule
+from freqsgd.training.settings import MODELS, Settings
+from freqsgd.training.text_rules import check_rule
+from freqsgd.training.text_settings import TEXT_MODELS, TextSettings
+
+__all__ = ["PresetName", "Request", "plan", "request"]
+
+PresetName = Annotated[
+    str, typer.Option("--preset", help="paper (rates; auto for other data) or best (all options).")
+]
+
+
+class Request(NamedTuple):
+    """What is asked for, whatever the optimizer."""
+
+    data: DataOptions | TextOptions
+    settings: Settings | TextSettings
+
+    @property
+    def optimizers(self) -> str:
+        """Those that are compared unless others are named."""
+        if isinstance(self.settings, Settings):
+            return "sgd,cfsgd,adagrad,adam"
+        return "sgd,cfsgd,adam" if self.settings.loss == "softmax" else "sgd,cfsgd"
+
+
+@takes(data=data_options, settings=settings)
+def _recommender(*, data: DataOptions, settings: Settings) -> Request:
+    return Request(data, settings)
+
+
+@takes(data=text_data, settings=text_settings)
+def _words(*, data: TextOptions, settings: TextSettings) -> Request:
+    return Request(data, settings)
+
+
+def request(context: typer.Context, model: str, **options: Any) -> Request:
+    """Make what --model needs of the options that were given; refuse those of other models."""
+    kinds = {**dict.fromkeys(MODELS, _recommender), **dict.fromkeys(TEXT_MODELS, _words)}
+    if model not in kinds:
+        raise DataError(f"unknown model {model!r}; known: {', '.join(kinds)}")
+    known = inspect.signature(kinds[model]).parameters
+    given = {name: value for name, value in options.items() if is_given(context, name)}
+    for name in given:
+        if name not in known:
+            raise DataError(f"{_flag(context, name)} does not go with --model {model}")
+    made = kinds[model](model=model, **given)
+    if "negatives" in given and getattr(made.settings, "loss", "") == "softmax":
+        raise DataError("--negatives does not go with --loss softmax")
+    return made
+
+
+def _options_of_both() -> inspect.Signature:
+    """Those of either kind, None where there is no default for both."""
+    one, other = (inspect.signature(kind).parameters for kind in (_recommender, _words))
+    context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    both = {name: one[name] if name not in other else other[name] for name in (*one, *other)}
+    for name in one.keys() & other.keys():
+        if one[name].default != other[name].default:
+            both[name] = both[name].replace(default=None)
+    both["model"] = both["model"].replace(default="fm")
+    return inspect.Signature([context, *both.values()])
+
+
+request.__signature__ = _options_of_both()  # type: ignore[attr-defined]
+
+
+def plan(
+    context: typer.Context,
+    asked: Request,
+    rule: Callable[[str, float | None], Rule],
+    optimizer: str,
+    lr: str,
+    preset_name: str,
+) -> tuple[Rule, Settings | TextSettings]:
+    """The rule and settings of an optimizer, by options and preset."""
+    shared = asked.settings
+    if isinstance(shared, Settings):
+        values = preset(preset_name, asked.data.name, shared.model, optimizer) or {}
+        return chosen(rule, optimizer, lr, shared, values, context)
+    if lr == "auto":
+        raise DataError(
+            "--lr auto is for recommenders: word vectors have a default rate, whatever the text; "
+            "leave --lr out to use it"
+        )
+    values = text_preset(preset_name, shared.model, shared.loss, optimizer)
+    its_rule, shared = chosen(rule, optimizer, lr, shared, values, context)
+    check_rule(its_rule, shared)
+    return its_rule, shared
+
+
+def _flag(context: typer.Context, name: str) -> str:
+    """An option as it is written on the command line."""
+    return next(p.opts[0] for p in context.command.params if p.name == name)
