@@ -127,10 +127,11 @@ def test_word2vec_text_takes_the_only_field(folders, tmp_path):
     assert "u7" in text_vectors(tmp_path / "users.txt")
 
 
-def test_tokens_that_would_look_the_same_are_refused(tmp_path):
+@pytest.mark.parametrize("format", ["word2vec-text", "word2vec-bin"])
+def test_tokens_that_would_look_the_same_are_refused(tmp_path, format):
     vectors = Vectors(["New York", "New\u00a0York"], np.ones((2, 3), np.float32))
     with pytest.raises(DataError, match=r"'New York' and 'New.xa0York'.*'New_York'"):
-        vectors.save(tmp_path / "file", "word2vec-text")
+        vectors.save(tmp_path / "file", format)
     assert not list(tmp_path.iterdir())
 
 
@@ -146,7 +147,7 @@ def test_generated_tokens_are_their_numbers(folders, tmp_path):
     )  # which is for rare tokens, and there are none
 
 
-@pytest.mark.parametrize("format", ["safetensors", "npz", "word2vec-text"])
+@pytest.mark.parametrize("format", ["safetensors", "npz", "word2vec-text", "word2vec-bin"])
 def test_saved_vectors_are_loaded_again(tmp_path, format):
     rng = np.random.default_rng(0)
     matrix = (rng.normal(size=(50, 6)) * 10.0 ** rng.integers(-30, 30, (50, 6))).astype(np.float32)
@@ -157,7 +158,7 @@ def test_saved_vectors_are_loaded_again(tmp_path, format):
     loaded = Vectors.load(tmp_path / "some.file")
     assert loaded.tokens == tokens
     assert np.array_equal(loaded.matrix, matrix)
-    if format == "word2vec-text":
+    if format.startswith("word2vec"):
         assert (loaded.counts, loaded.name) == (None, "some")
     else:
         assert np.array_equal(loaded.counts, np.arange(50))

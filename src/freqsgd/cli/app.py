@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import freqsgd
-from freqsgd.cli import compare, data, export, neighbors, predict, train, tune
+from freqsgd.cli import analogy, compare, data, export, neighbors, predict, train, tune
 from freqsgd.data.dataset import DataError, DataWarning
 
 __all__ = ["app", "run"]
@@ -29,6 +29,7 @@ app.command()(tune.tune)
 app.command()(predict.predict)
 app.command()(export.export)
 app.command()(neighbors.neighbors)
+app.command()(analogy.analogy)
 app.add_typer(data.app, name="data")
 
 

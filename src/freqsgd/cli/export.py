@@ -17,7 +17,7 @@ def export(
     format: Annotated[str, typer.Option(help=f"One of {', '.join(FORMATS)}.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The file to write.", show_default=False)],
     field: Annotated[
-        str | None, typer.Option(help="Write this field only; word2vec-text holds one.")
+        str | None, typer.Option(help="Write this field only; word2vec's formats hold one.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:

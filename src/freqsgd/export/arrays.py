@@ -21,6 +21,7 @@ from freqsgd.training import checkpoint
 __all__ = ["read", "write", "writing"]
 
 _FORMATS = ("safetensors", "npz")
+_LONGEST_HEADER = 1 << 32  # of a safetensors file, whose first 8 bytes are the header's length
 
 
 @contextlib.contextmanager
@@ -48,7 +49,7 @@ def read(path: Path) -> dict[str, NDArray[Any]] | None:
     try:
         with path.open("rb") as file:
             start = file.read(9)
-        if start[8:] == b"{":
+        if start[8:] == b"{" and int.from_bytes(start[:8], "little") < _LONGEST_HEADER:
             tensors, _ = checkpoint.load(path)
             return {name: tensor.numpy() for name, tensor in tensors.items()}
         if not start.startswith(b"PK"):

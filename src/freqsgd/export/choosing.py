@@ -7,7 +7,13 @@ from difflib import get_close_matches
 
 from freqsgd.data.dataset import DataError
 
-__all__ = ["choose", "close_to"]
+__all__ = ["UnknownTokenError", "choose", "close_to"]
+
+
+class UnknownTokenError(DataError, KeyError):
+    """There is no such token."""
+
+    __str__ = Exception.__str__  # a KeyError's puts the message in quotes
 
 
 def choose(kind: str, name: str | None, known: Sequence[str]) -> str:

@@ -8,17 +8,18 @@ from typing import Any
 from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
-from freqsgd.export import arrays
+from freqsgd.export import arrays, word2vec
 from freqsgd.export.arrays import writing
 from freqsgd.export.choosing import choose
 from freqsgd.export.dictionary import dictionary_bytes
 from freqsgd.export.onnx_graph import onnx_bytes
 from freqsgd.export.saved_model import FILES, SavedModel
 from freqsgd.export.vectors import Vectors, key
+from freqsgd.training.word_folder import holds_words
 
 __all__ = ["FORMATS", "export_model"]
 
-FORMATS = ("safetensors", "npz", "word2vec-text", "onnx")
+FORMATS = ("safetensors", "npz", *word2vec.FORMATS, "onnx")
 
 
 def export_model(
@@ -30,8 +31,8 @@ def export_model(
         folder: a model that ``freqsgd train`` wrote
         format: one of :data:`FORMATS`
         out: the file
-        field: the one field to write; word2vec-text needs it where there are several, and onnx,
-            which is the whole model, takes none
+        field: the one field to write; word2vec's formats need it where there are several, and
+            onnx, which is the whole model, takes none
         force: replace files that exist
 
     Returns:
@@ -42,20 +43,34 @@ def export_model(
         raise DataError("the format onnx holds the whole model: leave out the field")
     files = [out, *([_beside(out)] if format == "onnx" else [])]
     _check_targets(files, folder, force)
+    if holds_words(folder):
+        _export_words(folder, format, out, field)
+        return files
     saved = SavedModel(folder)
     if format == "onnx":
-        bags = [column.kind == "bag" for column in saved.columns]
-        graph = onnx_bytes(saved.model, bags)
-        with writing(files[0]) as model:
-            model.write_bytes(graph)
-            with writing(files[1]) as dictionary:
-                dictionary.write_bytes(dictionary_bytes(saved))
-                out.unlink(missing_ok=True)  # a crash leaves no model beside another's dictionary
-    elif format == "word2vec-text":
+        _export_graph(saved, *files)
+    elif format in word2vec.FORMATS:
         Vectors.of_saved(saved, field).save(out, format)
     else:
         arrays.write(out, format, _arrays(saved, field))
     return files
+
+
+def _export_words(folder: Path, format: str, out: Path, field: str | None) -> None:
+    if format == "onnx":
+        known = ", ".join(name for name in FORMATS if name != format)
+        raise DataError(f"a model of words has no ONNX graph, only vectors: use one of {known}")
+    Vectors.of_model(folder, field).save(out, format)
+
+
+def _export_graph(saved: SavedModel, out: Path, beside: Path) -> None:
+    bags = [column.kind == "bag" for column in saved.columns]
+    graph = onnx_bytes(saved.model, bags)
+    with writing(out) as model:
+        model.write_bytes(graph)
+        with writing(beside) as dictionary:
+            dictionary.write_bytes(dictionary_bytes(saved))
+            out.unlink(missing_ok=True)  # a crash leaves no model beside another's dictionary
 
 
 def _beside(out: Path) -> Path:

@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 from freqsgd.data.dataset import DataError
 from freqsgd.data.encoder import Encoder
 from freqsgd.export import arrays, word2vec
-from freqsgd.export.choosing import choose, close_to
+from freqsgd.export.choosing import UnknownTokenError, choose, close_to
 from freqsgd.export.saved_model import SavedModel, field_rows
 from freqsgd.nn.fm import FM
+from freqsgd.training.word_folder import holds_words, load_words
 
 __all__ = ["Neighbor", "Vectors", "key"]
 
 _AT_ONCE = 1 << 24  # cosines that are held at a time
+_NOTHING = 1e-5  # length of a sum of unit vectors that is nothing but rounding
 _SUFFIX = ".vectors"
 
 
@@ -72,8 +74,15 @@ class Vectors:
 
     @classmethod
     def of_model(cls, folder: Path | str, field: str | None = None) -> Vectors:
-        """The vectors of a field of a model that ``freqsgd train`` wrote."""
-        return cls.of_saved(SavedModel(Path(folder)), field)
+        """The vectors of a field of a model that ``freqsgd train`` wrote.
+
+        A model of words has one field, "word", which need not be named.
+        """
+        folder = Path(folder)
+        if not holds_words(folder):
+            return cls.of_saved(SavedModel(folder), field)
+        model, words, counts, _ = load_words(folder)
+        return cls(words, model.vectors.numpy(), counts, choose("field", field, ["word"]))
 
     @classmethod
     def of_saved(cls, saved: SavedModel, field: str | None = None) -> Vectors:
@@ -101,49 +110,83 @@ class Vectors:
         Raises:
             DataError: a token is not there, or was never trained
         """
-        if top < 1:
-            raise ValueError(f"top must be at least 1, got {top}")
-        rows, units = self._units
+        _check_top(top)
         places = np.array([self._place(token) for token in tokens], np.int64)
         block = max(1, _AT_ONCE // len(self.tokens)) if tokens else 1
         found = []
         for first in range(0, len(places), block):
             some = places[first : first + block]
-            cosines = units[some] @ units.T
-            cosines[np.arange(len(some)), some] = -np.inf  # nobody is their own neighbour
-            best = _highest(cosines, min(top, len(rows) - 1))
-            of_best = np.take_along_axis(cosines, best, 1).clip(-1, 1)
-            found += [
-                [self._neighbor(row, c) for row, c in zip(line, values, strict=True)]
-                for line, values in zip(rows[best].tolist(), of_best.tolist(), strict=True)
-            ]
+            found += self._search(self._units[1][some], some[:, None], top)
         return found
 
+    def most_similar(
+        self, positive: str | Sequence[str], negative: str | Sequence[str] = (), top: int = 10
+    ) -> list[Neighbor]:
+        """The tokens nearest to the sum of some vectors less that of others, each of length 1.
+
+        The tokens that are given are left out.
+
+        Raises:
+            DataError: a token is not there, or was never trained; or the vectors cancel out
+        """
+        _check_top(top)
+        added, taken = ([one] if isinstance(one, str) else one for one in (positive, negative))
+        places = np.array([self._place(token) for token in (*added, *taken)], np.int64)
+        signs = np.repeat(np.float32([1, -1]), [len(added), len(taken)])
+        query = signs @ self._units[1][places]
+        length = np.linalg.norm(query)
+        if length < _NOTHING:
+            raise DataError("nothing is left of the vectors that are added and taken away")
+        return self._search((query / length)[None], np.unique(places)[None], top)[0]
+
+    def analogy(self, a: str, b: str, c: str, top: int = 10) -> list[Neighbor]:
+        """What is to ``c`` as ``b`` is to ``a``: the tokens nearest to b - a + c."""
+        return self.most_similar([b, c], [a], top)
+
+    def __contains__(self, token: object) -> bool:
+        return token in self._row_of
+
+    def __getitem__(self, token: str) -> NDArray[np.float32]:
+        return self.matrix[self._row(token)]
+
     def save(self, path: Path | str, format: str = "safetensors") -> None:
-        """Write a file: "safetensors", "npz" or "word2vec-text"."""
+        """Write a file: "safetensors", "npz", "word2vec-text" or "word2vec-bin"."""
         path = Path(path)
-        if format == "word2vec-text":
-            trained = self.trained
-            tokens = [token for token, kept in zip(self.tokens, trained, strict=True) if kept]
-            word2vec.write(path, tokens, self.matrix[trained])
+        if format in word2vec.FORMATS:
+            rows = np.flatnonzero(self.trained)
+            word2vec.write(path, format, [self.tokens[row] for row in rows], self.matrix[rows])
         else:
             arrays.write(path, format, self.arrays())
 
     @classmethod
     def load(cls, path: Path | str, field: str | None = None) -> Vectors:
         """Read a file of any of these formats; of several fields one must be named."""
+        fields = cls.load_fields(path)
+        return fields[choose("field", field, list(fields))]
+
+    @classmethod
+    def load_fields(cls, path: Path | str) -> dict[str, Vectors]:
+        """Read all fields of a file, by name; word2vec's formats hold one, named as the file."""
         path = Path(path)
         found = arrays.read(path)
         if found is None:
-            tokens, matrix = word2vec.read(path)
-            return cls(tokens, matrix, name=field or path.stem)
+            return {path.stem: cls(*word2vec.read(path), name=path.stem)}
         names = [unquote(name.removesuffix(_SUFFIX)) for name in found if name.endswith(_SUFFIX)]
-        name = choose("field", field, names)
         try:
-            tokens = json.loads(bytes(found[key(name, "tokens")]))
-            return cls(tokens, found[key(name, "vectors")], found.get(key(name, "counts")), name)
-        except (KeyError, ValueError) as error:
+            fields = {
+                name: cls(
+                    json.loads(bytes(found[key(name, "tokens")])),
+                    found[key(name, "vectors")],
+                    found.get(key(name, "counts")),
+                    name,
+                )
+                for name in names
+            }
+        except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"{path} does not hold vectors and their tokens ({error})") from error
+        if not fields:
+            raise DataError(f"{path} holds no vectors: expected what freqsgd export writes")
+        return fields
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What files hold: numbers, and the tokens as JSON in UTF-8."""
@@ -170,13 +213,19 @@ class Vectors:
     def _row_of(self) -> dict[str, int]:
         return {token: row for row, token in enumerate(self.tokens)}
 
-    def _place(self, token: str) -> int:
-        """Where a token is among those that were trained."""
+    def _row(self, token: str) -> int:
         row = self._row_of.get(token)
         if row is None:
-            close = ", ".join(map(repr, close_to(token, self.tokens)))
-            hint = f"; spelled alike: {close}" if close else f" among {len(self.tokens):,}"
-            raise DataError(f"the field {self.name} has no token {token!r}{hint}")
+            lowered = [token.lower()] if token.lower() in self._row_of else []
+            close = dict.fromkeys([*lowered, *close_to(token, self.tokens)])
+            alike = f"; spelled alike: {', '.join(map(repr, close))}"
+            hint = alike if close else f" among {len(self.tokens):,}"
+            raise UnknownTokenError(f"there is no token {token!r}{hint}")
+        return row
+
+    def _place(self, token: str) -> int:
+        """Where a token is among those that were trained."""
+        row = self._row(token)
         rows, _ = self._units
         place = int(np.searchsorted(rows, row))
         if place == len(rows) or rows[place] != row:
@@ -186,6 +235,20 @@ class Vectors:
             )
         return place
 
+    def _search(
+        self, queries: NDArray[np.float32], without: NDArray[np.int64], top: int
+    ) -> list[list[Neighbor]]:
+        """The trained tokens nearest to each query of length 1, but for those at some places."""
+        rows, units = self._units
+        cosines = queries @ units.T
+        np.put_along_axis(cosines, without, -np.inf, 1)
+        best = _highest(cosines, min(top, len(rows) - without.shape[1]))
+        of_best = np.take_along_axis(cosines, best, 1).clip(-1, 1)
+        return [
+            [self._neighbor(row, cosine) for row, cosine in zip(line, values, strict=True)]
+            for line, values in zip(rows[best].tolist(), of_best.tolist(), strict=True)
+        ]
+
     def _neighbor(self, row: int, cosine: float) -> Neighbor:
         count = -1 if self.counts is None else int(self.counts[row])
         return Neighbor(self.tokens[row], cosine, None if count < 0 else count)
@@ -194,6 +257,11 @@ class Vectors:
 def key(field: str, what: str) -> str:
     """The name of a field's array in a file: plain ASCII, whatever the field is called."""
     return f"{quote(field, safe='')}.{what}"
+
+
+def _check_top(top: int) -> None:
+    if top < 1:
+        raise ValueError(f"top must be at least 1, got {top}")
 
 
 def _highest(values: NDArray[np.float32], top: int) -> NDArray[np.int64]:

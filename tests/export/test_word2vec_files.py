@@ -1,0 +1,137 @@
+"""word2vec's two formats: what gensim writes and reads, and files that were cut or changed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from freqsgd.data.dataset import DataError
+from freqsgd.export import Vectors, export_model, word2vec_text
+from tests.export.conftest import ODD
+
+FORMATS = ["word2vec-text", "word2vec-bin"]
+
+
+def some(count=40, dim=6, seed=0):
+    rng = np.random.default_rng(seed)
+    scale = 10.0 ** rng.integers(-30, 30, (count, dim))
+    matrix = (rng.normal(size=(count, dim)) * scale).astype(np.float32)
+    return Vectors([f"wört{number}" for number in range(count)], matrix)
+
+
+def gensim_vectors():
+    return pytest.importorskip("gensim.models").KeyedVectors
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_gensim_reads_the_same_bits(tmp_path, format):
+    vectors = some()
+    vectors.save(tmp_path / "file", format)
+    binary = format == "word2vec-bin"
+    found = gensim_vectors().load_word2vec_format(tmp_path / "file", binary=binary)
+    assert found.index_to_key == vectors.tokens
+    assert np.array_equal(found.vectors, vectors.matrix)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_gensim_reads_a_field_of_a_recommender(folders, tmp_path, format):
+    export_model(folders / "fm", format, tmp_path / "file", field=ODD)
+    binary = format == "word2vec-bin"
+    found = gensim_vectors().load_word2vec_format(tmp_path / "file", binary=binary)
+    vectors = Vectors.of_model(folders / "fm", ODD)
+    assert not vectors["<rare>"].any()
+    assert "<rare>" not in found
+    assert np.array_equal(found["Corner_Shop"], vectors["Corner Shop"])
+    assert np.array_equal(found["line_break"], vectors["line\nbreak"])
+    assert len(found) == len(vectors.tokens) - 1
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_what_gensim_writes_is_read(tmp_path, binary):
+    vectors = some()
+    keyed = gensim_vectors()(6)
+    keyed.add_vectors(vectors.tokens, vectors.matrix)
+    keyed.save_word2vec_format(tmp_path / "file", binary=binary)
+    found = Vectors.load(tmp_path / "file")
+    assert found.tokens == vectors.tokens
+    assert np.array_equal(found.matrix, vectors.matrix)
+
+
+@pytest.mark.parametrize("mark", ["", "\x01"])  # a word may hold what text does not
+@pytest.mark.parametrize("dim", [2, 7])
+def test_bytes_are_told_from_text_whatever_they_are(tmp_path, dim, mark):
+    rng = np.random.default_rng(dim)
+    for number in range(100):
+        # all bits but those of NaN, so also those that look like spaces, line breaks and digits
+        bits = rng.integers(0, 2**32, (4, dim), np.uint32)
+        matrix = np.nan_to_num(bits.view(np.float32), nan=1.5)
+        for format in FORMATS:
+            Vectors([f"{mark}{row}" for row in range(4)], matrix).save(tmp_path / "file", format)
+            found = Vectors.load(tmp_path / "file")
+            assert np.array_equal(found.matrix, matrix), number
+
+
+def test_text_is_read_in_blocks(tmp_path, monkeypatch):
+    vectors = some(count=100)
+    vectors.save(tmp_path / "file", "word2vec-text")
+    monkeypatch.setattr(word2vec_text, "_BLOCK", 50)
+    found = Vectors.load(tmp_path / "file")
+    assert found.tokens == vectors.tokens
+    assert np.array_equal(found.matrix, vectors.matrix)
+
+
+def test_a_word_like_the_start_of_another_format(tmp_path):
+    matrix = np.ones((4300, 30), np.float32)  # "4300 30\n{" might be a header of safetensors
+    tokens = ["{", *(str(number) for number in range(4299))]
+    Vectors(tokens, matrix).save(tmp_path / "file", "word2vec-bin")
+    assert Vectors.load(tmp_path / "file").tokens == tokens
+
+
+@pytest.mark.parametrize("format", ["safetensors", "npz", *FORMATS])
+def test_files_that_were_cut_are_refused_wherever(tmp_path, format):
+    path = tmp_path / "vectors.file"
+    some(count=7, dim=3).save(path, format)
+    whole = path.read_bytes()
+    for length in range(len(whole) - (format == "word2vec-bin")):  # but for its last line break
+        path.write_bytes(whole[:length])
+        with pytest.raises(DataError, match=r"vectors\.file") as error:
+            Vectors.load(path)
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "first line"),
+        (b"two 3\n", "first line"),
+        (b"-1 3\n", "first line"),
+        (b"2 0\n", "first line"),
+        (b"99999999999999 300\na", "too short for 99,999,999,999,999 vectors"),
+        (b"1 2\na 1 2\nb 3 4\n", "more than the 1 vectors"),
+        (b"2 2\nlongword 1.5 2.5\n", "1 vectors where its first line says 2"),
+        (b"1 2\na 1.5 2.5", "no end"),
+        (b"2 2\na 1.5 2.5\nb 1.5\n", "not a word and 2 numbers"),
+        (b"1 2\na 1.5\n", "not a word and 2 numbers"),
+        (b"1 2\na 1.5 2.5 3.5\n", "not a word and 2 numbers"),
+        (b"1 2\na 1.5 x\n", "not a word and 2 numbers"),
+        (b"1 2\na \0\0\0\0\0\0\0\0\nb 12", "goes on after its 1 vectors"),
+        (b"1 2\na\xff \0\0\0\0\0\0\0\0\n", "utf-8"),
+        (b"2 1\na \0\0\0\0\nb \0\0\0", "ends within vector 2 of 2"),
+    ],
+)
+def test_damage_is_named(tmp_path, content, said):
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(DataError, match=said):
+        Vectors.load(tmp_path / "file")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_no_vectors_at_all(tmp_path, format):
+    Vectors(["a"], np.zeros((1, 3), np.float32)).save(tmp_path / "file", format)
+    assert Vectors.load(tmp_path / "file").matrix.shape == (0, 3)
+
+
+def test_a_file_of_other_arrays_is_refused(tmp_path):
+    np.savez(tmp_path / "file.npz", numbers=np.ones(3))
+    with pytest.raises(DataError, match="holds no vectors"):
+        Vectors.load(tmp_path / "file.npz")
