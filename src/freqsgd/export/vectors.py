@@ -132,7 +132,7 @@ class Vectors:
         _check_top(top)
         added, taken = ([one] if isinstance(one, str) else one for one in (positive, negative))
         places = np.array([self._place(token) for token in (*added, *taken)], np.int64)
-        signs = np.repeat(np.float32([1, -1]), [len(added), len(taken)])
+        signs = np.repeat(np.array([1, -1], np.float32), [len(added), len(taken)])
         query = signs @ self._units[1][places]
         length = np.linalg.norm(query)
         if length < _NOTHING:
@@ -147,14 +147,16 @@ class Vectors:
         return token in self._row_of
 
     def __getitem__(self, token: str) -> NDArray[np.float32]:
-        return self.matrix[self._row(token)]
+        row: NDArray[np.float32] = self.matrix[self._row(token)]
+        return row
 
     def save(self, path: Path | str, format: str = "safetensors") -> None:
         """Write a file: "safetensors", "npz", "word2vec-text" or "word2vec-bin"."""
         path = Path(path)
         if format in word2vec.FORMATS:
-            rows = np.flatnonzero(self.trained)
-            word2vec.write(path, format, [self.tokens[row] for row in rows], self.matrix[rows])
+            trained = self.trained
+            tokens = [token for token, kept in zip(self.tokens, trained, strict=True) if kept]
+            word2vec.write(path, format, tokens, self.matrix[trained])
         else:
             arrays.write(path, format, self.arrays())
 

@@ -41,8 +41,9 @@ def read(path: Path) -> tuple[list[str], NDArray[np.float32]]:
             count, dim = _header(file)
             if path.stat().st_size < count * dim * 2:  # bytes of a digit and a space
                 raise ValueError(f"it is too short for {count:,} vectors of dimension {dim}")
-            body = word2vec_binary if _is_binary(file, dim) else word2vec_text
-            return body.read(file, count, dim)
+            if _is_binary(file, dim):
+                return word2vec_binary.read(file, count, dim)
+            return word2vec_text.read(file, count, dim)
     except (OSError, ValueError) as error:
         raise DataError(f"{path} is not a file of vectors, or damaged: {error}") from error
 

@@ -1,0 +1,167 @@
+"""Word vectors from sentences in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freqsgd.data.corpus import Corpus
+from freqsgd.data.dataset import DataError
+from freqsgd.export.vectors import Neighbor, Vectors
+from freqsgd.nn.word2vec import WordModel
+from freqsgd.training.fit_text import fit_text
+from freqsgd.training.interrupt import InterruptedFitError
+from freqsgd.training.model_folder import MODEL
+from freqsgd.training.rules import Rule
+from freqsgd.training.text_rules import check_rule
+from freqsgd.training.text_settings import TextSettings
+from freqsgd.training.word_folder import load_words, save_words
+
+__all__ = ["Word2Vec"]
+
+_RULE = ("optimizer", "lr", "max_lr")
+_SETTINGS = ("model", "loss", "dim", "window", "negatives", "subsample", "epochs", "seed")
+
+
+@dataclass(eq=False)
+class Word2Vec:
+    """Learns a vector for each word of some sentences.
+
+    Args:
+        dim: size of the vectors
+        model: "skipgram" or "cbow"
+        loss: "negative": negative sampling, or "softmax" over the whole vocabulary
+        optimizer: "sgd", "cfsgd", "fasgd" or "rowwise-adagrad"; with softmax also "adagrad", "adam"
+        lr: learning rate; None for the default of the model, loss and optimizer
+        max_lr: cap on the rate of a word, for cfsgd and fasgd; without ``lr`` it has a default too
+        window: words on each side
+        epochs: how often the sentences are gone through
+        min_count: words seen less often are left out
+        max_vocab: the most words of the vocabulary: the most frequent ones
+        negatives: noise words of a sample, for negative sampling
+        subsample: frequency above which some occurrences of a word are left out; 0 keeps all
+        seed: of the start, the order of the sentences, and the noise words
+        threads: None for torch's number; with negative sampling the result is the same for any
+
+    Example:
+        >>> sentences = ["the cat sat on the mat", "the dog sat on the log"] * 50
+        >>> words = Word2Vec(dim=8, window=2, min_count=1).fit(sentences)
+        >>> words["cat"].shape, len(words.most_similar("cat", top=3))
+        ((8,), 3)
+    """
+
+    dim: int = 100
+    _: KW_ONLY
+    model: str = "skipgram"
+    loss: str = "negative"
+    optimizer: str = "cfsgd"
+    lr: float | None = None
+    max_lr: float | None = None
+    window: int = 4
+    epochs: int = 5
+    min_count: int = 5
+    max_vocab: int | None = None
+    negatives: int = 5
+    subsample: float = 0.0
+    seed: int = 0
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        self._learned: tuple[WordModel, Vectors, dict[str, Any]] | None = None
+        self._options()  # which raises where they are wrong
+
+    def fit(self, sentences: Iterable[str | Sequence[str]]) -> Self:
+        """Learn anew from sentences: lists of words, or texts that are split at white space.
+
+        They are read once: an open file, whose lines are sentences, will do.
+        """
+        rule, settings = self._options()
+        corpus = Corpus.of_sentences(
+            sentences, min_count=self.min_count, max_vocab=self.max_vocab, name="the sentences"
+        )
+        try:
+            model, record = fit_text(corpus, rule, settings, threads=self.threads)
+        except InterruptedFitError:
+            raise KeyboardInterrupt from None
+        if record["stopped"] == "diverged":
+            raise DataError(record["error"])
+        self._keep(model, corpus.words, corpus.counts, {"record": record, "data": corpus.summary()})
+        return self
+
+    @property
+    def vectors(self) -> Vectors:
+        """The vectors and their words: for queries, and for files of other programs."""
+        return self._known()[1]
+
+    @property
+    def words(self) -> list[str]:
+        """The vocabulary, by falling frequency."""
+        return list(self.vectors.tokens)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """How the training went, as a run of ``results.json`` says it."""
+        record: dict[str, Any] = self._known()[2]["record"]
+        return record
+
+    def most_similar(
+        self, positive: str | Sequence[str], negative: str | Sequence[str] = (), top: int = 10
+    ) -> list[Neighbor]:
+        """The words nearest to a word, or to the sum of some less that of others."""
+        return self.vectors.most_similar(positive, negative, top)
+
+    def __getitem__(self, word: str) -> NDArray[np.float32]:
+        return self.vectors[word]
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.vectors
+
+    def save(self, folder: str | Path) -> None:
+        """Write a model folder, which ``load`` and the commands of ``freqsgd`` read."""
+        model, vectors, about = self._known()
+        folder = Path(folder)
+        if (folder / MODEL).exists():
+            raise DataError(f"{folder} holds a model already: use another folder")
+        options = {name: value for name, value in asdict(self).items() if name != "threads"}
+        assert vectors.counts is not None
+        save_words(folder, model, vectors.tokens, vectors.counts, {**about, "word2vec": options})
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read a model folder that ``save`` or ``freqsgd train`` wrote."""
+        model, words, counts, about = load_words(Path(folder))
+        loaded = cls(**(about.get("word2vec") or _options_of(about["record"])))
+        loaded._keep(model, words, counts, {name: about[name] for name in ("record", "data")})
+        return loaded
+
+    def _options(self) -> tuple[Rule, TextSettings]:
+        rule = Rule(**{name: getattr(self, name) for name in _RULE})
+        settings = TextSettings(**{name: getattr(self, name) for name in _SETTINGS})
+        check_rule(rule, settings)
+        return rule, settings
+
+    def _keep(
+        self,
+        model: WordModel,
+        words: Sequence[str],
+        counts: NDArray[np.int64],
+        about: dict[str, Any],
+    ) -> None:
+        self._learned = model, Vectors(words, model.vectors.numpy(), counts, "word"), about
+
+    def _known(self) -> tuple[WordModel, Vectors, dict[str, Any]]:
+        if self._learned is None:
+            raise DataError("there are no vectors yet: call fit with sentences first")
+        return self._learned
+
+
+def _options_of(record: dict[str, Any]) -> dict[str, Any]:
+    """The options of a run of ``freqsgd train``, as far as they are options here."""
+    chosen = record["options"]["rule"] | record["options"]["settings"]
+    names = {field.name for field in fields(Word2Vec)}
+    return {name: value for name, value in chosen.items() if name in names}
