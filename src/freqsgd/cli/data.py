@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from freqsgd.cli.options import words
 from freqsgd.cli.progress import Watcher
-from freqsgd.data.catalogue import KNOWN, how_to_get
+from freqsgd.data.catalogue import KNOWN, how_to_get, known_dataset
 from freqsgd.data.dataset import DataError
 from freqsgd.data.download import get as get_dataset
 from freqsgd.data.folders import find_file
-from freqsgd.data.info import cache_place, describe, file_columns
+from freqsgd.data.info import cache_place, describe, describe_text, file_columns, text_place
 from freqsgd.data.options import DataOptions, load
+from freqsgd.data.text_options import TextOptions, load_text
 from freqsgd.data.verify import verify as verify_dataset
 
 __all__ = ["app"]
@@ -39,7 +41,8 @@ def list_() -> None:
         else:
             found = find_file(dataset.file)
             print(f"  at {found}" if found else f"  not here. {how_to_get(dataset)}")
-    print("Your own files: --data FILE --label COLUMN --features COLUMN,COLUMN")
+    print("Your own tables: --data FILE --label COLUMN --features COLUMN,COLUMN")
+    print("Your own text: --data FILE --model skipgram")
 
 
 @app.command()
@@ -64,12 +67,16 @@ def info(
     positive_above: Annotated[
         float | None, typer.Option(help="The label is 1 where its column is above this.")
     ] = None,
+    text: Annotated[bool, typer.Option("--text", help="The file is text, not a table.")] = False,
 ) -> None:
-    """Say what is in a dataset; of a file without --label, which columns it has.
+    """Say what is in a dataset; of a file without --label or --text, which columns it has.
 
     Example: freqsgd data info clicks.csv --label click --features user,item
     """
     known = source in (dataset.name for dataset in KNOWN)
+    if text or (known and known_dataset(source).text):
+        _text_info(TextOptions(dataset=source) if known else TextOptions(path=source))
+        return
     if not known and label is None:
         for name, kind in file_columns(source):
             print(f"{name}: {kind}")
@@ -84,9 +91,18 @@ def info(
     )
     with Watcher() as watcher:
         dataset = load(options, progress=watcher.loading)
-    facts = describe(dataset)
-    place = cache_place(options)
-    facts.append(("encoded at", str(place) if place else "nowhere: it is made when it is used"))
+    _print_facts(describe(dataset), cache_place(options))
+
+
+def _text_info(options: TextOptions) -> None:
+    with Watcher() as watcher:
+        corpus = load_text(options, progress=watcher.loading)
+    _print_facts(describe_text(corpus), text_place(options))
+
+
+def _print_facts(facts: list[tuple[str, str]], place: Path | None) -> None:
+    where = str(place) if place else "nowhere: it is made when it is used"
+    facts = [*facts, ("encoded at", where)]
     width = max(len(what) for what, _ in facts)
     for what, value in facts:
         print(f"{what:{width}}  {value}")

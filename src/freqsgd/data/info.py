@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 import polars as pl
 
+from freqsgd.data.corpus import Corpus
 from freqsgd.data.dataset import Dataset
 from freqsgd.data.formats import format_of, list_files
 from freqsgd.data.loading import encoded_folder
 from freqsgd.data.options import DataOptions
 from freqsgd.data.schema import file_schema
 from freqsgd.data.sources import Request
+from freqsgd.data.text_loading import encoded_text
+from freqsgd.data.text_options import GENERATED, TextOptions
 
-__all__ = ["cache_place", "describe", "file_columns"]
+__all__ = ["cache_place", "describe", "describe_text", "file_columns", "text_place"]
 
 
 def describe(dataset: Dataset) -> list[tuple[str, str]]:
@@ -47,3 +51,24 @@ def file_columns(path: str) -> list[tuple[str, str]]:
     first = list_files(Path(path))[0]
     schema = file_schema(first, format_of(first))
     return [(name, "text" if dtype == pl.String else str(dtype)) for name, dtype in schema.items()]
+
+
+def describe_text(corpus: Corpus) -> list[tuple[str, str]]:
+    """Facts about a loaded text: what, and how much."""
+    parts = (corpus.train, corpus.validation, corpus.test)
+    sizes = [len(part.ids) for part in parts]
+    share = sizes[0] / max(corpus.train.raw_words, 1)
+    shown = (f"{word} ({count:,})" for word, count in zip(corpus.words, corpus.counts, strict=True))
+    return [
+        ("words", "{:,} train, {:,} validation, {:,} test".format(*sizes)),
+        ("paragraphs", "{:,} train, {:,} validation, {:,} test".format(*map(len, parts))),
+        ("vocabulary", f"{len(corpus.words):,} words: {share:.1%} of all words of the text"),
+        ("most frequent", ", ".join(islice(shown, 5))),
+        ("least frequent", f"seen {corpus.counts[-1]:,} times"),
+        ("bytes", f"{sum(part.ids.nbytes + part.starts.nbytes for part in parts):,}"),
+    ]
+
+
+def text_place(options: TextOptions) -> Path | None:
+    """The folder of the encoded text; None for generated text, which is not kept."""
+    return None if options.name == GENERATED else encoded_text(options)

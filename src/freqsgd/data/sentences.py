@@ -65,9 +65,9 @@ def _code(
             codes.extend(map(known.__getitem__, words))
         except TypeError as error:
             raise DataError(f"sentence {number} is not a list of words ({error})") from error
-        for word in islice(reversed(known), len(known) - distinct):
-            if not isinstance(word, str):
-                raise DataError(f"sentence {number} has a word that is not text: {word!r}")
+        new = islice(reversed(known), len(known) - distinct)
+        if wrong := [word for word in new if not isinstance(word, str)]:
+            raise DataError(f"sentence {number} has a word that is not text: {wrong[-1]!r}")
         whole, rest = divmod(len(codes) - before, longest)
         lengths.extend([longest] * whole + [rest] * (rest > 0))
     return list(known), np.array(codes, np.int32), np.array(lengths, np.int32)

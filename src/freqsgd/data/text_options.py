@@ -12,10 +12,11 @@ from freqsgd.data.dataset import DataError
 if TYPE_CHECKING:
     from freqsgd.data.corpus import Corpus
 
-__all__ = ["GENERATED", "TextOptions", "load_text"]
+__all__ = ["GENERATED", "TOKENIZERS", "UNKNOWN", "TextOptions", "load_text"]
 
 GENERATED = "zipf-text"
-_UNKNOWN = ("remove", "token")
+TOKENIZERS = ("whitespace", "words")
+UNKNOWN = ("remove", "token")
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,10 @@ class TextOptions:
             self._refuse(f"the dataset {name}", "validation_path", "test_path", "tokenizer")
             if name == GENERATED:
                 self._refuse(f"the dataset {name}", "lowercase", "unknown")
-        if self.unknown not in _UNKNOWN:
-            known = " or ".join(_UNKNOWN)
-            raise DataError(f"unknown words: the option must be {known}, not {self.unknown!r}")
+        for what, known in (("tokenizer", TOKENIZERS), ("unknown", UNKNOWN)):
+            if getattr(self, what) not in known:
+                value = getattr(self, what)
+                raise DataError(f"{what} must be {' or '.join(known)}, not {value!r}")
         for what, least in (("min_count", 1), ("max_vocab", 2), ("longest", 2), ("split_seed", 0)):
             value = getattr(self, what)
             if value is not None and value < least:

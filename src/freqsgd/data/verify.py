@@ -14,9 +14,14 @@ from freqsgd.data.malformed import MalformedRows
 from freqsgd.data.options import DataOptions
 from freqsgd.data.samples import SampleReader
 from freqsgd.data.sources import Request
+from freqsgd.data.text_encoding import WordReader
+from freqsgd.data.text_loading import wikitext_files
 from freqsgd.data.token_table import TokenTable
+from freqsgd.data.word_ids import PARTS
 
 __all__ = ["Check", "verify"]
+
+_ANY_LENGTH = 1 << 30  # of paragraphs
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,15 @@ def verify(name: str, progress: Progress | None = None) -> tuple[Path, list[Chec
     """Read the file of a dataset, and count what is in it."""
     dataset = known_dataset(name)
     path = locate(dataset)
+    count = _count_words if dataset.text else _count_rows
+    found, malformed = count(name, path, progress)
+    checks = [Check(what, number, dataset.published.get(what)) for what, number in found.items()]
+    return path, [*checks, *malformed]
+
+
+def _count_rows(
+    name: str, path: Path, progress: Progress | None
+) -> tuple[dict[str, int], list[Check]]:
     source = Request.of(DataOptions(dataset=name)).source()
     size = path.stat().st_size
     table, malformed = TokenTable(), MalformedRows(allowed=size)
@@ -49,5 +63,23 @@ def verify(name: str, progress: Progress | None = None) -> tuple[Path, list[Chec
     for column, count in zip(source.columns, tokens.tolist(), strict=True):
         if column.kind == "category":
             found[f"distinct values of {column.name}"] = count
-    checks = [Check(what, count, dataset.published.get(what)) for what, count in found.items()]
-    return path, [*checks, Check("malformed rows", malformed.count, 0)]
+    return found, [Check("malformed rows", malformed.count, 0)]
+
+
+def _count_words(
+    name: str, path: Path, progress: Progress | None
+) -> tuple[dict[str, int], list[Check]]:
+    """Words and line ends of each part, which are words in the published counts."""
+    reader = WordReader("whitespace", lowercase=False, longest=_ANY_LENGTH)
+    found = {}
+    for part, (file,) in zip(PARTS, wikitext_files(path.parent), strict=True):
+        size, words = file.stat().st_size, 0
+        for codes, _, done in reader.read(file):
+            words += len(codes)
+            if progress:
+                progress(f"reading {file.name}", round(done * size), size)
+        with file.open("rb") as lines:
+            found[f"words and line ends, {part}"] = words + sum(1 for _ in lines)
+        found.setdefault("distinct words and the line end", len(reader.table) + 1)
+    replaced = sum(reader.replaced.values())
+    return found, [Check("places that are not UTF-8", replaced, 0)]

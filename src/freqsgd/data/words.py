@@ -15,11 +15,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from freqsgd.data.dataset import DataError
+__all__ = ["FoundWords", "find_words", "kinds_of"]
 
-__all__ = ["TOKENIZERS", "FoundWords", "find_words", "kinds_of"]
-
-TOKENIZERS = ("whitespace", "words")
 _OTHER, _WORD, _LINE, _APOSTROPHE = range(4)
 _CODE_POINTS = 0x110000
 
@@ -39,8 +36,6 @@ def kinds_of(tokenizer: str) -> NDArray[np.uint8]:
     "whitespace": words are what stands between white space. "words": they are runs of letters,
     digits, underscores and the marks that go with letters, with single apostrophes inside.
     """
-    if tokenizer not in TOKENIZERS:
-        raise DataError(f"unknown tokenizer {tokenizer!r}: known are {', '.join(TOKENIZERS)}")
     belongs = _not_space if tokenizer == "whitespace" else _in_words
     kinds = np.fromiter((belongs(chr(point)) for point in range(_CODE_POINTS)), np.uint8)
     kinds[ord("\n")] = _LINE
