@@ -8,7 +8,8 @@ import pytest
 pytest.importorskip("plotly", reason='needs plotly: pip install "freqsgd[cli]"')
 
 from freqsgd.report import figures
-from freqsgd.report.comparison import metric
+from freqsgd.report.frequency_figures import by_frequency
+from freqsgd.report.kinds import BY_TOKEN, kind_of
 from freqsgd.report.results import read_results
 from freqsgd.report.style import COLOURS, styles
 from tests.report.made_up import make_results, make_run, point
@@ -16,12 +17,12 @@ from tests.report.made_up import make_results, make_run, point
 
 def curves_of(results):
     read = read_results(results)
-    return figures.curves(read, metric(read), metric(read))
+    return figures.curves(read, kind_of(read).by, kind_of(read).by)
 
 
 def all_figures(results):
     read = read_results(results)
-    return [curves_of(results), figures.state_memory(read), figures.auc_by_frequency(read)]
+    return [curves_of(results), figures.state_memory(read), by_frequency(read, BY_TOKEN, {})]
 
 
 def test_every_figure_draws_every_run_in_its_own_colour():
@@ -171,7 +172,7 @@ def test_memory_is_drawn_when_no_run_keeps_state_and_not_when_none_is_known():
 
 
 def test_the_frequency_axis_holds_all_bars_and_does_not_start_at_zero():
-    figure = figures.auc_by_frequency(read_results(make_results()))
+    figure = by_frequency(read_results(make_results()), BY_TOKEN, {})
     low, high = figure.layout.yaxis.range
     values = [value for trace in figure.data for value in trace.y]
     assert 0 < low < min(values) < max(values) < high
@@ -179,9 +180,9 @@ def test_the_frequency_axis_holds_all_bars_and_does_not_start_at_zero():
 
 def test_figures_without_data_are_left_out():
     empty = read_results(make_results({"optimizer": "sgd"}))
-    assert figures.curves(empty, metric(empty), metric(empty)) is None
+    assert figures.curves(empty, kind_of(empty).by, kind_of(empty).by) is None
     assert figures.state_memory(empty) is None
-    assert figures.auc_by_frequency(empty) is None
+    assert by_frequency(empty, BY_TOKEN, {}) is None
 
 
 def test_names_are_not_read_as_markup_by_plotly():

@@ -72,7 +72,7 @@ def test_words_table_command_and_machine_are_on_the_page(tmp_path):
         "SGD, CF-SGD, Adagrad and Adam on movielens-1m",
         "CF-SGD got there in epoch 6",
         "Best validation AUC",
-        "Seconds to best",
+        "Seconds until then",
         "Tail AUC",
         "State, MB",
         "Samples/s",

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freqsgd.report.comparison import metric
 from freqsgd.report.headline import headline
+from freqsgd.report.kinds import kind_of
 from freqsgd.report.results import read_results
 from freqsgd.report.summary import summarize
 from tests.report.made_up import make_results, make_run, plain, point
@@ -17,13 +17,13 @@ from tests.report.made_up import make_results, make_run, plain, point
 
 def statements(results: dict[str, Any]) -> dict[str, str]:
     read = read_results(results)
-    return {each.topic: plain(each.text) for each in summarize(read, metric(read))}
+    return {each.topic: plain(each.text) for each in summarize(read, kind_of(read))}
 
 
 def tiles(results: dict[str, Any]) -> dict[str, tuple[str, str]]:
     read = read_results(results)
     return {
-        tile.title: (plain(tile.value), plain(tile.note)) for tile in headline(read, metric(read))
+        tile.title: (plain(tile.value), plain(tile.note)) for tile in headline(read, kind_of(read))
     }
 
 
@@ -124,7 +124,7 @@ def test_cfsgd_that_learns_sooner_is_measured_by_epochs_and_seconds():
         run_of("sgd", 0.5, 0.55, 0.6, 0.65, 0.7, 0.8), run_of("cfsgd", 0.7, 0.81, 0.82, pace=1.5)
     )
     assert statements(results)["CF-SGD and SGD"] == (
-        "SGD was at its best, 0.8000, in epoch 6 after 6.0 s. "
+        "SGD reached its best validation AUC, 0.8000, in epoch 6 after 6.0 s. "
         "CF-SGD got there in epoch 2 after 3.0 s: 3.0 times fewer epochs and 2.0 times less time."
     )
     assert tiles(results)["CF-SGD as good as SGD's best"] == (
@@ -157,7 +157,7 @@ def test_equal_runs_take_as_many_epochs_and_as_much_time():
 def test_without_clock_only_epochs_are_compared():
     results = make_results(run_of("sgd", 0.7, 0.8, pace=None), run_of("cfsgd", 0.8, pace=None))
     assert statements(results)["CF-SGD and SGD"] == (
-        "SGD was at its best, 0.8000, in epoch 2. "
+        "SGD reached its best validation AUC, 0.8000, in epoch 2. "
         "CF-SGD got there in epoch 1: 2.0 times fewer epochs."
     )
 
@@ -344,7 +344,7 @@ def test_without_auc_the_validation_loss_decides_and_lower_is_better():
 
     found = statements(make_results(losses("sgd", 6.0, 5.5, 5.2), losses("cfsgd", 5.4, 5.1)))
     assert found["Best validation loss"] == (
-        "CF-SGD reached 5.1000 in epoch 2. Next is SGD with 5.2000, 0.1000 worse."
+        "CF-SGD reached 5.1000 in epoch 2. Next is SGD with 5.2000, 0.1000 higher."
     )
     assert found["CF-SGD and SGD"].endswith("CF-SGD got there in epoch 2: 1.5 times fewer epochs.")
     assert found["Test"] == "Loss on the test samples: CF-SGD 5.1000 and SGD 5.2000."

@@ -189,9 +189,12 @@ def test_several_seeds_have_a_mean_and_a_spread(tmp_path):
     results = make_results(*runs, make_run("adam"))
     mean, spread = statistics.fmean(scores), statistics.stdev(scores)
     expected = f"{mean:.4f} ± {spread:.4f}"
-    told = statements(results)["Over seeds"]
-    assert told == f"Test AUC, mean and standard deviation: CF-SGD {expected} (three seeds)."
+    adam = make_run("adam")["test_auc"]
+    assert statements(results)["Test"] == (
+        "AUC on the test samples, mean and standard deviation over seeds: "
+        f"Adam {adam:.4f} (1 seed) and CF-SGD {expected} (3 seeds)."
+    )
     assert expected in elements(results, tmp_path).text
-    assert "Over seeds" not in statements(make_results())
+    assert "over three seeds: CF-SGD" in statements(make_results(*runs))["Test"]
     rates = make_results(make_run("cfsgd", lr=1.0, seed=0), make_run("cfsgd", lr=2.0, seed=1))
-    assert "Over seeds" not in statements(rates)
+    assert "seeds" not in statements(rates)["Test"]

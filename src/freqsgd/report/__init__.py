@@ -1,8 +1,9 @@
 """Results as one self-contained HTML page.
 
-``results.py`` reads them, ``headline.py`` and ``summary.py`` say what they show, ``figures.py`` and
-``tables.py`` show it, ``sections.py`` puts it in order, ``page.py`` makes it HTML.
-``tuning*.py`` do all that for what a search adds.
+``results.py`` reads them, ``kinds.py`` says what is compared: scores of samples or losses of text.
+``headline.py`` and ``summary.py`` say what they show, ``charts.py`` and ``tables.py`` show it,
+``sections.py`` puts it in order, ``page.py`` makes it HTML. ``tuning*.py`` do all that for what a
+search adds.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ def write_report(results: Mapping[str, Any], path: Path) -> None:
             'the report needs plotly: pip install "freqsgd[cli]"', name="plotly"
         ) from missing
     from freqsgd.report import sections
+    from freqsgd.report.kinds import kind_of
     from freqsgd.report.page import render
 
     read = read_results(results)
+    kind = kind_of(read)
     page = render(
         title=sections.title(read),
-        opening=sections.opening(read),
-        sections=sections.sections(read),
+        opening=sections.opening(read, kind),
+        sections=sections.sections(read, kind),
         footer=sections.footer(read),
         runs=read.runs,
     )

@@ -2,69 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from freqsgd.report.comparison import Metric, best
-from freqsgd.report.results import Results, Run, display_name
-from freqsgd.report.wording import enumerate_words, small_number, thousands
+from freqsgd.report.comparison import alike
+from freqsgd.report.data_words import model_words
+from freqsgd.report.kinds import Kind
+from freqsgd.report.measures import Metric, best, optimum
+from freqsgd.report.results import Results, Run
+from freqsgd.report.wording import enumerate_words, score, small_number
 
 __all__ = ["caveats", "compared", "count_words"]
 
 UNEVEN = 2  # epochs of one run do the same work: a larger spread of speeds is not the optimizer's
 
 
-def compared(results: Results) -> str:
+def compared(results: Results, kind: Kind) -> str:
     """Which optimizers, which model, which data."""
-    labels = [run.label for run in results.runs]
     what = f"{model_words(results.model)} on {results.dataset.get('name', 'unnamed data')}"
-    if len(labels) == 1:
-        opening = f"{labels[0]} trained {what}."
+    if len(results.runs) == 1:
+        opening = f"{results.runs[0].label} trained {what}."
     else:
-        opening = f"{count_words(results).capitalize()} trained {what}: {enumerate_words(labels)}."
-    sentences = (opening, data_words(results.dataset), split_words(results.splits))
-    return " ".join(sentence for sentence in sentences if sentence)
+        who = enumerate_words(map(group_words, alike(results.runs)))
+        opening = f"{count_words(results).capitalize()} trained {what}: {who}."
+    return f"{opening} {kind.data(results)}".rstrip()
+
+
+def group_words(runs: list[Run]) -> str:
+    """An optimizer, and how often it ran."""
+    if len(runs) == 1:
+        return runs[0].label
+    return f"{runs[0].family} ({small_number(len(runs))} times)"
 
 
 def count_words(results: Results) -> str:
     """How many optimizers ran; how many runs there were, if one ran more than once."""
     distinct = len({run.optimizer for run in results.runs}) == len(results.runs)
     return f"{small_number(len(results.runs))} {'optimizers' if distinct else 'runs'}"
-
-
-def model_words(model: Mapping[str, Any]) -> str:
-    """The model and its sizes."""
-    words = display_name(str(model.get("name", "a model")))
-    sizes = [f"{model['dim']} dimensions"] if model.get("dim") else []
-    hidden = model.get("hidden")
-    if isinstance(hidden, list) and hidden:
-        sizes.append(f"hidden layers of {enumerate_words(str(width) for width in hidden)}")
-    return f"{words} ({', '.join(sizes)})" if sizes else words
-
-
-def data_words(data: Mapping[str, Any]) -> str:
-    """How large the data are and how many labels are positive."""
-    sizes = [
-        f"{thousands(data[key])} {word}"
-        for key, word in (("rows", "samples"), ("fields", "fields"), ("tokens", "tokens"))
-        if isinstance(data.get(key), int)
-    ]
-    if not sizes:
-        return ""
-    rate = data.get("positive_rate")
-    labels = f"; {rate:.1%} of the labels are positive" if isinstance(rate, float) else ""
-    return f"The data hold {enumerate_words(sizes)}{labels}."
-
-
-def split_words(splits: Mapping[str, float]) -> str:
-    """How many samples were for what."""
-    uses = (("train", "training"), ("validation", "validation"), ("test", "the test"))
-    parts = [
-        f"{thousands(splits[key]) if splits[key] else 'none'} for {use}"
-        for key, use in uses
-        if key in splits
-    ]
-    return f"Of the samples there are {enumerate_words(parts)}." if parts else ""
 
 
 def caveats(results: Results, by: Metric) -> str:
@@ -90,7 +61,7 @@ def caveats(results: Results, by: Metric) -> str:
 
 def speed_spread(run: Run) -> float:
     """How many times faster than the slowest epoch the fastest one was."""
-    speeds = [speed for epoch in run.epochs if (speed := epoch.samples_per_second)]
+    speeds = [speed for epoch in run.epochs if (speed := epoch.speed)]
     return max(speeds) / min(speeds) if speeds else 1.0
 
 
@@ -105,7 +76,27 @@ def ending(run: Run, by: Metric) -> str:
     if run.stopped == "interrupted":
         planned = f" ({run.epochs_planned} were planned)" if run.epochs_planned else ""
         return f"{run.label} was interrupted {so_far}{planned}."
-    found = best(run, by)
-    if run.stopped == "epochs" and found is not None and found.epoch.epoch == last:
+    if run.stopped is None and run.epochs_planned and last < run.epochs_planned:
+        return f"{run.label} is not done: {last} of {run.epochs_planned} epochs."
+    return whether_best(run, by, last)
+
+
+def whether_best(run: Run, by: Metric, last: int) -> str:
+    """Whether the epoch that was kept is the best that the run had, or could have had."""
+    found, top = best(run, by), optimum(run, by)
+    if found is None or top is None:
+        return ""
+    if found.value != top.value:
+        return (
+            f"{run.label} had a better {by.name}, {score(top.value)}, in epoch {top.epoch.epoch} "
+            f"than in epoch {found.epoch.epoch}, whose weights were kept: stop early to keep those."
+        )
+    if run.stopped == "epochs" and found.epoch.epoch == last and not rate_fell(run):
         return f"{run.label} was at its best in its last epoch, {last}: it may not have finished."
     return ""
+
+
+def rate_fell(run: Run) -> bool:
+    """Whether the learning rate fell as planned, so that the last epoch is meant to be the best."""
+    rates = [epoch.lr for epoch in run.epochs if epoch.lr is not None]
+    return bool(rates) and rates[-1] < rates[0]

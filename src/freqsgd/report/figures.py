@@ -10,7 +10,7 @@ import math
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from freqsgd.report.comparison import Metric, best
+from freqsgd.report.measures import Metric, best
 from freqsgd.report.results import Results, Run
 from freqsgd.report.style import Style, styles
 from freqsgd.report.wording import score, size
@@ -18,9 +18,8 @@ from freqsgd.report.wording import score, size
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["CLASSES", "auc_by_frequency", "curves", "state_memory"]
+__all__ = ["curves", "figure", "level_line", "level_text", "state_memory", "state_words"]
 
-CLASSES = ("head", "torso", "tail")
 MARKED_EPOCHS = 12  # markers on a line, beside the one of the best epoch
 WIDE_SPREAD = 20  # a logarithmic axis where the largest is that many times the smallest
 BEST_SIZE, OTHER_SIZE = 11, 6
@@ -60,7 +59,7 @@ def curves(results: Results, measure: Metric, chosen_by: Metric) -> Figure | Non
         xaxis={"title": {"text": "epoch"}, "showgrid": False, **whole_ticks(max(epochs))},
         yaxis={},
         shapes=[] if limit is None else [level_line(limit)],
-        annotations=[] if limit is None else [level_text(limit, "best possible")],
+        annotations=[] if limit is None else [level_text(limit, f"best possible: {score(limit)}")],
         meta={"seconds_axis": seconds_axis(results)},
     )
 
@@ -129,7 +128,7 @@ def level_line(level: float) -> dict[str, Any]:
 def level_text(level: float, words: str) -> dict[str, Any]:
     """What such a line stands for."""
     return {
-        "text": f"{words}: {score(level)}",
+        "text": words,
         "xref": "paper",
         "x": 1,
         "y": level,
@@ -222,48 +221,3 @@ def weights_text(weights: float, logarithmic: bool) -> dict[str, Any]:
         "yanchor": "bottom",
         "showarrow": False,
     }
-
-
-def auc_by_frequency(results: Results) -> Figure | None:
-    """Test AUC of samples with head, torso and tail tokens."""
-    values = [
-        run.test_auc_by_frequency[name]
-        for run in results.runs
-        for name in CLASSES
-        if name in run.test_auc_by_frequency
-    ]
-    if not values:
-        return None
-    traces = [
-        {
-            "type": "bar",
-            "name": escape(run.label),
-            "meta": {"run": place},
-            "x": list(CLASSES),
-            "y": [run.test_auc_by_frequency.get(name) for name in CLASSES],
-            "marker": {"color": style.light, "line": {"width": 0}},
-            "texttemplate": f"{escape(run.label)} %{{y:.3f}}",
-            "textangle": -90,
-            "textposition": "inside",
-            "insidetextanchor": "end",
-            "hovertemplate": f"<b>{escape(run.label)}</b> %{{y:.4f}}<br>%{{x}}{NO_BOX}",
-        }
-        for place, (run, style) in enumerate(zip(results.runs, styles(results.runs), strict=True))
-    ]
-    return figure(
-        traces,
-        barmode="group",
-        uniformtext={"mode": "hide", "minsize": 9},  # what cannot be read is left to the legend
-        bargap=0.22,
-        bargroupgap=0.08,
-        hovermode="closest",
-        xaxis={"type": "category", "showgrid": False},
-        yaxis={"range": auc_range(values), "tickformat": ".2f"},
-    )
-
-
-def auc_range(values: list[float]) -> list[float]:
-    """A range that shows differences: its start is seldom 0."""
-    room = max(0.02, max(values) - min(values))
-    start = math.floor(20 * (min(values) - room)) / 20
-    return [max(0.0, start), min(1.0, max(values) + 0.15 * room)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from freqsgd.report.comparison import (
-    Metric,
-    best,
     best_standing,
     first_reaching,
     leaders,
     representative,
     standings,
 )
+from freqsgd.report.kinds import Kind
+from freqsgd.report.measures import Measure, best
 from freqsgd.report.results import Epoch, Results, display_name
 from freqsgd.report.wording import difference, duration, enumerate_words, score, size, times
 
@@ -28,13 +28,14 @@ class Tile:
     note: str
 
 
-def headline(results: Results, by: Metric) -> list[Tile]:
+def headline(results: Results, kind: Kind) -> list[Tile]:
     """Tiles for what these results hold, in order of importance."""
+    by_epoch = kind.outcome is kind.kept
     tiles = (
-        best_tile(results, by),
-        sgd_tile(results, by),
-        adam_tile(results, by),
-        state_tile(results, by),
+        best_tile(results, kind.outcome),
+        reach_tile(results, kind) if by_epoch else distance_tile(results, kind.outcome, "sgd"),
+        distance_tile(results, kind.outcome, "adam"),
+        state_tile(results, kind.outcome),
     )
     return [tile for tile in tiles if tile is not None]
 
@@ -45,29 +46,36 @@ def place(epoch: Epoch) -> str:
     return words if epoch.seconds is None else f"{words}, {duration(epoch.seconds)}"
 
 
-def best_tile(results: Results, by: Metric) -> Tile | None:
+def best_tile(results: Results, by: Measure) -> Tile | None:
     """The best value that an optimizer reached."""
-    first = leaders(standings(results, by), by)
+    found = standings(results, by)
+    first = leaders(found, by)
     if not first:
         return None
-    title = f"{'Highest' if by.higher_is_better else 'Lowest'} {by.name}"
-    note = enumerate_words(found.label for found in first)
+    title = f"{'Highest' if by.higher_is_better else 'Lowest'} {(by.metric or by).name}"
+    note = enumerate_words(one.label for one in first)
     top = first[0]
-    if len(first) == 1:
-        note += f": mean of {top.seeds} seeds" if top.seeds > 1 else f": {place(top.middle.epoch)}"
+    reached = best(top.middle, by.metric) if by.metric else None
+    if len(first) == 1 and top.seeds > 1:
+        note += f": mean of {top.seeds} seeds"
+    elif len(first) == 1 and reached:
+        note += f": {place(reached.epoch)}"
+    elif second := leaders([one for one in found if one not in first], by):
+        note += f"; then {second[0].label} with {score(second[0].value)}"
     return Tile(title, score(top.value), note)
 
 
-def sgd_tile(results: Results, by: Metric) -> Tile | None:
+def reach_tile(results: Results, kind: Kind) -> Tile | None:
     """When CF-SGD got as far as SGD ever did."""
-    counting, plain = representative(results, "cfsgd", by), representative(results, "sgd", by)
+    counting = representative(results, "cfsgd", kind.kept)
+    plain = representative(results, "sgd", kind.kept)
     if counting is None or plain is None:
         return None
-    mine, theirs = best(counting, by), best(plain, by)
+    mine, theirs = best(counting, kind.by), best(plain, kind.by)
     if mine is None or theirs is None:
         return None
     title = f"{counting.label} as good as {plain.label}'s best"
-    reached = first_reaching(counting, by, theirs.value)
+    reached = first_reaching(counting, kind.by, theirs.value)
     if reached is None:
         return Tile(
             title, "never", f"{difference(mine.value, theirs.value)} short of {score(theirs.value)}"
@@ -76,9 +84,9 @@ def sgd_tile(results: Results, by: Metric) -> Tile | None:
     return Tile(title, f"epoch {reached.epoch}", f"{after}{plain.label}: {place(theirs.epoch)}")
 
 
-def adam_tile(results: Results, by: Metric) -> Tile | None:
-    """The distance between the best of CF-SGD and the best of Adam."""
-    mine, theirs = best_standing(results, "cfsgd", by), best_standing(results, "adam", by)
+def distance_tile(results: Results, by: Measure, other: str) -> Tile | None:
+    """The distance between CF-SGD and another optimizer, each at its best."""
+    mine, theirs = best_standing(results, "cfsgd", by), best_standing(results, other, by)
     if mine is None or theirs is None:
         return None
     distance = round(mine.value, 4) - round(theirs.value, 4)
@@ -86,10 +94,11 @@ def adam_tile(results: Results, by: Metric) -> Tile | None:
     note = f"{score(mine.value)} against {score(theirs.value)}"
     if max(mine.seeds, theirs.seeds) > 1:
         note += ", means over seeds"
-    return Tile(f"{mine.label} less {theirs.label}, {by.name}", sign + score(abs(distance)), note)
+    title = f"{mine.label} less {theirs.label}, {(by.metric or by).name}"
+    return Tile(title, sign + score(abs(distance)), note)
 
 
-def state_tile(results: Results, by: Metric) -> Tile | None:
+def state_tile(results: Results, by: Measure) -> Tile | None:
     """The size of CF-SGD's state, beside Adam's if there is one."""
     counting, adam = representative(results, "cfsgd", by), representative(results, "adam", by)
     if counting is None or counting.state_bytes is None:

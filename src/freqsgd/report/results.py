@@ -10,7 +10,15 @@ from typing import Any
 
 from freqsgd.data import DataError
 
-__all__ = ["SCHEMA", "Epoch", "Results", "Run", "display_name", "read_results"]
+__all__ = [
+    "SCHEMA",
+    "Epoch",
+    "Results",
+    "Run",
+    "Similarity",
+    "display_name",
+    "read_results",
+]
 
 SCHEMA = 1
 
@@ -37,7 +45,17 @@ class Epoch:
     val_loss: float | None
     val_auc: float | None
     seconds: float | None  # of training, from the start of the run
-    samples_per_second: float | None
+    speed: float | None  # samples or words per second
+    lr: float | None
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """Agreement of word vectors with a list of pairs of words."""
+
+    spearman: float | None
+    pairs: int | None
+    covered: int | None
 
 
 @dataclass(frozen=True)
@@ -45,15 +63,19 @@ class Run:
     """One optimizer's training from start to stop."""
 
     optimizer: str
-    label: str  # its name for readers, unique within the results
+    family: str  # the name for readers of its optimizer, rate and decay
+    label: str  # the same with what tells runs of a family apart, the seed: unique
     epochs: tuple[Epoch, ...]
     best_epoch: int | None
     test_loss: float | None
     test_auc: float | None
     test_auc_by_frequency: Mapping[str, float]
+    test_loss_by_frequency: Mapping[str, float]  # of text, by the word that is predicted
+    test_loss_by_centre_frequency: Mapping[str, float]
+    similarity: Mapping[str, Similarity]
     state_bytes: float | None
     parameter_bytes: float | None
-    samples_per_second: float | None
+    speed: float | None  # samples or words per second
     epochs_planned: int | None
     stopped: str | None
     error: str | None
@@ -113,7 +135,7 @@ def read_results(results: Mapping[str, Any]) -> Results:
         model=mapping(results.get("model")),
         splits=numbers(results.get("splits")),
         best_possible=numbers(results.get("best_possible")),
-        runs=tuple(read_run(run, label) for run, label in zip(runs, labels(runs), strict=True)),
+        runs=tuple(read_run(run, *name) for run, name in zip(runs, names(runs), strict=True)),
         command=text(results.get("command")),
         created=text(results.get("created")),
         machine=mapping(results.get("machine")),
@@ -121,20 +143,24 @@ def read_results(results: Mapping[str, Any]) -> Results:
     )
 
 
-def read_run(run: Mapping[str, Any], label: str) -> Run:
+def read_run(run: Mapping[str, Any], family: str, label: str) -> Run:
     """One entry of ``runs``."""
     epochs = run.get("epochs")
     return Run(
         optimizer=run["optimizer"],
+        family=family,
         label=label,
         epochs=tuple(read_epochs(epochs if isinstance(epochs, list) else [])),
         best_epoch=integer(run.get("best_epoch")),
         test_loss=number(run.get("test_loss")),
         test_auc=number(run.get("test_auc")),
         test_auc_by_frequency=numbers(run.get("test_auc_by_frequency")),
+        test_loss_by_frequency=numbers(run.get("test_loss_by_frequency")),
+        test_loss_by_centre_frequency=numbers(run.get("test_loss_by_centre_frequency")),
+        similarity=read_similarity(mapping(run.get("similarity"))),
         state_bytes=number(run.get("state_bytes")),
         parameter_bytes=number(run.get("parameter_bytes")),
-        samples_per_second=number(run.get("samples_per_second")),
+        speed=read_speed(run),
         epochs_planned=integer(run.get("epochs_planned")),
         stopped=text(run.get("stopped")),
         error=text(run.get("error")),
@@ -153,25 +179,61 @@ def read_epochs(epochs: Iterable[Any]) -> Iterable[Epoch]:
                 val_loss=number(entry.get("val_loss")),
                 val_auc=number(entry.get("val_auc")),
                 seconds=number(entry.get("seconds")),
-                samples_per_second=number(entry.get("samples_per_second")),
+                speed=read_speed(entry),
+                lr=number(entry.get("lr")),
             )
 
 
-def labels(runs: list[Mapping[str, Any]]) -> list[str]:
-    """Names of the optimizers; runs of one optimizer are told apart by what differs among them."""
-    names: list[tuple[str, ...]] = [(display_name(run["optimizer"]),) for run in runs]
-    for key, word in (("lr", "lr"), ("weight_decay", "decay"), ("seed", "seed")):
-        for name, times in Counter(names).items():
-            alike = [place for place, other in enumerate(names) if other == name]
-            if times > 1 and len({repr(runs[place].get(key)) for place in alike}) > 1:
-                for place in alike:
-                    names[place] = (*name, f"{word} {runs[place].get(key)}")
-    for name, times in Counter(names).items():
-        if times > 1:
-            alike = [place for place, other in enumerate(names) if other == name]
-            for order, place in enumerate(alike, start=1):
-                names[place] = (*name, f"run {order}")
-    return [f"{name} ({', '.join(more)})" if more else name for name, *more in names]
+def read_speed(entry: Mapping[str, Any]) -> float | None:
+    """Words per second of a run or an epoch on text, samples per second of others."""
+    words = number(entry.get("words_per_second"))
+    return number(entry.get("samples_per_second")) if words is None else words
+
+
+def read_similarity(similarity: Mapping[str, Any]) -> dict[str, Similarity]:
+    """Scores by the name of the list of pairs."""
+    return {
+        str(name): Similarity(
+            number(entry.get("spearman")),
+            integer(entry.get("pairs")),
+            integer(entry.get("covered")),
+        )
+        for name, entry in similarity.items()
+        if isinstance(entry, Mapping)
+    }
+
+
+def names(runs: list[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Family and label of each run: the optimizer, and what differs among its runs."""
+    parts: list[tuple[str, ...]] = [(display_name(run["optimizer"]),) for run in runs]
+    for key, word in (("lr", "lr"), ("weight_decay", "decay")):
+        parts = told_apart(parts, [f"{word} {run.get(key)}" for run in runs])
+    families = parts
+    parts = told_apart(parts, [f"seed {run.get('seed')}" for run in runs])
+    seen: Counter[tuple[str, ...]] = Counter()
+    orders = []
+    for name in parts:
+        seen[name] += 1
+        orders.append(f"run {seen[name]}")
+    labels = told_apart(parts, orders)
+    return [(written(one), written(other)) for one, other in zip(families, labels, strict=True)]
+
+
+def told_apart(parts: list[tuple[str, ...]], details: list[str]) -> list[tuple[str, ...]]:
+    """Names with a detail more where runs of the same name differ in it."""
+    kinds: dict[tuple[str, ...], set[str]] = {}
+    for name, detail in zip(parts, details, strict=True):
+        kinds.setdefault(name, set()).add(detail)
+    return [
+        (*name, detail) if len(kinds[name]) > 1 else name
+        for name, detail in zip(parts, details, strict=True)
+    ]
+
+
+def written(parts: tuple[str, ...]) -> str:
+    """A name with its details in brackets."""
+    name, *details = parts
+    return f"{name} ({', '.join(details)})" if details else name
 
 
 def number(value: Any) -> float | None:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from freqsgd.report.background import caveats, compared
 from freqsgd.report.comparison import (
-    Best,
-    Metric,
     Standing,
     alike,
-    best,
     best_standing,
     first_reaching,
     leaders,
     representative,
     standings,
 )
+from freqsgd.report.frequency import against_sgd as classes_against_sgd
+from freqsgd.report.kinds import Kind
+from freqsgd.report.measures import Best, Breakdown, Measure, best, optimum
+from freqsgd.report.ranking import ranked
 from freqsgd.report.results import Epoch, Results, display_name
-from freqsgd.report.seeds import over_seeds
+from freqsgd.report.similarity import similarity_words
 from freqsgd.report.tuning import good_rates, tuned
 from freqsgd.report.wording import (
+    capitalized,
     difference,
     duration,
     enumerate_words,
@@ -42,20 +43,20 @@ class Statement:
     text: str
 
 
-def summarize(results: Results, by: Metric) -> list[Statement]:
+def summarize(results: Results, kind: Kind) -> list[Statement]:
     """All that can be said of these results; topics without data are left out."""
     statements = {
-        "Compared" if len(results.runs) > 1 else "Trained": compared(results),
-        f"Best {by.name}": best_of_all(results, by),
-        "CF-SGD and SGD": against_sgd(results, by),
-        "CF-SGD and Adam": against_adam(results, by),
-        "Test": on_test(results),
-        "Over seeds": over_seeds(results),
-        "Rare tokens": on_tail(results),
+        "Compared" if len(results.runs) > 1 else "Trained": compared(results, kind),
+        capitalized(kind.kept.name): best_of_all(results, kind),
+        "CF-SGD and SGD": against_sgd(results, kind),
+        "CF-SGD and Adam": against_adam(results, kind.outcome),
+        "Test": on_test(results, kind),
+        **{each.topic: on_tail(results, kind, each) for each in kind.breakdowns},
+        "Word similarity": similarity_words(results),
         "Tuned": tuned(results),
         "Good learning rates": good_rates(results),
-        "Best possible": against_best_possible(results, by),
-        "Read with care": caveats(results, by),
+        "Best possible": against_best_possible(results, kind),
+        "Read with care": caveats(results, kind.by),
     }
     return [Statement(topic, text) for topic, text in statements.items() if text]
 
@@ -66,59 +67,59 @@ def when(epoch: Epoch) -> str:
     return words if epoch.seconds is None else f"{words} after {duration(epoch.seconds)}"
 
 
-def best_of_all(results: Results, by: Metric) -> str:
+def best_of_all(results: Results, kind: Kind) -> str:
     """Who reached the best value, when, and how far from the next."""
-    found = standings(results, by)
-    first = leaders(found, by)
+    found = standings(results, kind.kept)
+    first = leaders(found, kind.kept)
     if not first and results.splits.get("validation") == 0:
         return "There is no validation split, so there are no validation scores."
     if not first:
-        return f"No run got as far as a {by.name}."
-    word = "highest" if by.higher_is_better else "lowest"
+        return f"No run got as far as a {kind.by.name}."
+    word = "highest" if kind.by.higher_is_better else "lowest"
     top = first[0]
     if len(first) > 1:
         names = enumerate_words(one.label for one in first)
-        places = enumerate_words(f"{one.label} {reached(one)}" for one in first)
+        places = enumerate_words(f"{one.label} {reached(one, kind)}" for one in first)
         return f"{names} share the {word} value, {score(top.value)}: {places}."
-    sentence = f"{top.label} reached {score(top.value)} {reached(top)}"
-    second = leaders([one for one in found if one is not top], by)
+    sentence = f"{top.label} reached {score(top.value)} {reached(top, kind)}"
+    second = leaders([one for one in found if one is not top], kind.kept)
     if len(alike(results.runs)) == 1:
         return f"{sentence}."
     if not second:
-        return f"{sentence}. No other run got as far as a {by.name}."
+        return f"{sentence}. No other run got as far as a {kind.by.name}."
     names = enumerate_words(one.label for one in second)
-    return f"{sentence}. Next is {names} with {score(second[0].value)}, {gap(second[0], top, by)}."
+    return f"{sentence}. Next is {names} with {score(second[0].value)}, {gap(second[0], top)}."
 
 
-def reached(standing: Standing) -> str:
+def reached(standing: Standing, kind: Kind) -> str:
     """When it was at its best; of several seeds, that the value is their mean."""
-    if standing.seeds == 1:
-        return when(standing.middle.epoch)
+    found = best(standing.middle, kind.by)
+    if standing.seeds == 1 and found is not None:
+        return when(found.epoch)
     return f"on average over {small_number(standing.seeds)} seeds"
 
 
-def gap(one: Best | Standing, other: Best | Standing, by: Metric) -> str:
+def gap(one: Best | Standing, other: Best | Standing) -> str:
     """How far one is from another, and on which side."""
     if one.value == other.value:
         return "the same"
-    side = "better" if by.gain(one.value, other.value) > 0 else "worse"
-    if by.higher_is_better:
-        side = "higher" if side == "better" else "lower"
+    side = "higher" if one.value > other.value else "lower"
     return f"{difference(one.value, other.value)} {side}"
 
 
-def against_sgd(results: Results, by: Metric) -> str:
-    """Epochs and seconds until CF-SGD reached the best that SGD ever reached."""
-    counting, plain = bests(results, "cfsgd", by), bests(results, "sgd", by)
+def against_sgd(results: Results, kind: Kind) -> str:
+    """Epochs and seconds until CF-SGD reached what SGD reached."""
+    counting, plain = bests(results, "cfsgd", kind), bests(results, "sgd", kind)
     if counting is None or plain is None:
         return ""
-    opening = f"{plain.run.label} was at its best, {score(plain.value)}, {when(plain.epoch)}."
-    reached = first_reaching(counting.run, by, plain.value)
+    opening = f"{plain.run.label} {level(plain, kind)} {when(plain.epoch)}."
+    reached = first_reaching(counting.run, kind.by, plain.value)
     if reached is None:
+        nearest = optimum(counting.run, kind.by) or counting
         return (
             f"{opening} {counting.run.label} did not get there in {counting.run.epochs[-1].epoch} "
-            f"epochs: its best is {score(counting.value)}, {gap(counting, plain, by)}, "
-            f"{when(counting.epoch)}."
+            f"epochs: its best is {score(nearest.value)}, {gap(nearest, plain)}, "
+            f"{when(nearest.epoch)}."
         )
     costs = [
         times(reached.epoch, plain.epoch.epoch, "fewer epochs", "more epochs", "as many epochs")
@@ -130,13 +131,21 @@ def against_sgd(results: Results, by: Metric) -> str:
     return f"{opening} {counting.run.label} got there {when(reached)}: {enumerate_words(costs)}."
 
 
-def bests(results: Results, optimizer: str, by: Metric) -> Best | None:
-    """The best that an optimizer reached."""
-    run = representative(results, optimizer, by)
-    return None if run is None else best(run, by)
+def level(found: Best, kind: Kind) -> str:
+    """What a run reached; the epoch that was kept need not be its best."""
+    top = optimum(found.run, kind.by)
+    if top is None or top.value == found.value:
+        return f"reached its best {kind.by.name}, {score(found.value)},"
+    return f"ended with a {kind.by.name} of {score(found.value)}"
 
 
-def against_adam(results: Results, by: Metric) -> str:
+def bests(results: Results, optimizer: str, kind: Kind) -> Best | None:
+    """What an optimizer reached."""
+    run = representative(results, optimizer, kind.kept)
+    return None if run is None else best(run, kind.by)
+
+
+def against_adam(results: Results, by: Measure) -> str:
     """The difference in quality, and what the state of each costs."""
     counting, adam = representative(results, "cfsgd", by), representative(results, "adam", by)
     if counting is None or adam is None:
@@ -144,10 +153,10 @@ def against_adam(results: Results, by: Metric) -> str:
     sentences = []
     mine, theirs = best_standing(results, "cfsgd", by), best_standing(results, "adam", by)
     if mine is not None and theirs is not None:
-        mean = "mean best" if max(mine.seeds, theirs.seeds) > 1 else "best"
+        mean = "mean " if max(mine.seeds, theirs.seeds) > 1 else ""
         sentences.append(
-            f"The {mean} {by.name} of {mine.label}, {score(mine.value)}, is "
-            f"{gap(mine, theirs, by)}{' as' if mine.value == theirs.value else ' than'} "
+            f"The {mean}{by.name} of {mine.label}, {score(mine.value)}, is "
+            f"{gap(mine, theirs)}{' as' if mine.value == theirs.value else ' than'} "
             f"that of {theirs.label}, {score(theirs.value)}."
         )
     if counting.state_bytes is not None and adam.state_bytes is not None:
@@ -160,42 +169,28 @@ def against_adam(results: Results, by: Metric) -> str:
     return " ".join(sentences)
 
 
-def on_test(results: Results) -> str:
-    """Test scores, of the weights that validation chose."""
-    aucs = {run.label: run.test_auc for run in results.runs}
-    if any(auc is not None for auc in aucs.values()):
-        return ranked("AUC on the test samples", aucs, highest=True)
-    losses = {run.label: run.test_loss for run in results.runs}
-    if any(loss is not None for loss in losses.values()):
-        return ranked("Loss on the test samples", losses, highest=False)
+def on_test(results: Results, kind: Kind) -> str:
+    """Test scores, of the weights that were kept."""
+    what = capitalized(kind.test.name.removeprefix("test "))
+    if told := ranked(f"{what} on the {kind.test_data}", results, kind.test):
+        return told
     without = (
         "There is no test split, so" if results.splits.get("test") == 0 else "In these results"
     )
     return f"{without} there are no test scores."
 
 
-def on_tail(results: Results) -> str:
-    """Scores on samples with a rare token."""
-    tails = {run.label: run.test_auc_by_frequency.get("tail") for run in results.runs}
-    if all(tail is None for tail in tails.values()):
-        return ""
-    return ranked("AUC on the test samples that hold a rare token", tails, highest=True)
+def on_tail(results: Results, kind: Kind, breakdown: Breakdown) -> str:
+    """Scores where tokens are rare, and what they are against those of SGD."""
+    what = f"{capitalized(breakdown.score)} {breakdown.of_tail}"
+    told = ranked(what, results, breakdown.measure("tail"))
+    return f"{told} {classes_against_sgd(results, kind, breakdown)}".strip()
 
 
-def ranked(what: str, scores: Mapping[str, float | None], *, highest: bool) -> str:
-    """All scores, best first, and who has none."""
-    found = [(value, label) for label, value in scores.items() if value is not None]
-    found.sort(key=lambda entry: entry[0], reverse=highest)
-    missing = [label for label, value in scores.items() if value is None]
-    listing = enumerate_words(f"{label} {score(value)}" for value, label in found)
-    none = f" There is none for {enumerate_words(missing)}." if missing else ""
-    return f"{what}: {listing}.{none}"
-
-
-def against_best_possible(results: Results, by: Metric) -> str:
+def against_best_possible(results: Results, kind: Kind) -> str:
     """Generated data know what the best model would score."""
-    limit = results.best_possible.get(by.key)
-    first = leaders(standings(results, by), by)
+    limit = results.best_possible.get(kind.by.key)
+    first = leaders(standings(results, kind.kept), kind.kept)
     if limit is None or not first:
         return ""
     distance = first[0].value - limit
@@ -203,6 +198,6 @@ def against_best_possible(results: Results, by: Metric) -> str:
     where = f"{difference(first[0].value, limit)} {side} that" if distance else "exactly there"
     names = enumerate_words(f"{one.label}" for one in first)
     return (
-        f"The labels were drawn from known probabilities, whose own {by.name} is {score(limit)}. "
-        f"The best, {names}, is {where}."
+        f"The labels were drawn from known probabilities, whose own {kind.by.name} is "
+        f"{score(limit)}. The best, {names}, is {where}."
     )

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from freqsgd.report.comparison import Metric, best
-from freqsgd.report.results import Results, Run
-from freqsgd.report.wording import megabytes, score, thousands
+from freqsgd.report.kinds import Kind
+from freqsgd.report.measures import Measure, best
+from freqsgd.report.results import Results, Run, number
+from freqsgd.report.wording import capitalized, megabytes, thousands
 
 __all__ = ["comparison_table", "plain_table"]
 
@@ -25,38 +26,38 @@ class Column:
     best: Callable[[Iterable[float]], float] | None = None  # max or min, where one is better
 
 
-def columns(by: Metric) -> list[Column]:
-    """What ``freqsgd compare`` prints."""
+def columns(kind: Kind) -> list[Column]:
+    """What was asked, how good it is, what it cost."""
 
-    def value(run: Run) -> float | None:
-        found = best(run, by)
-        return None if found is None else found.value
-
-    def epoch(run: Run) -> float | None:
-        found = best(run, by)
+    def kept_epoch(run: Run) -> float | None:
+        found = best(run, kind.by)
         return None if found is None else found.epoch.epoch
 
     def seconds(run: Run) -> float | None:
-        found = best(run, by)
+        found = best(run, kind.by)
         return None if found is None else found.epoch.seconds
 
     return [
-        Column(f"Best {by.name}", value, score, max if by.higher_is_better else min),
-        Column("Epoch of best", epoch, thousands),
-        Column("Seconds to best", seconds, lambda number: f"{number:,.1f}"),
-        Column("Test AUC", lambda run: run.test_auc, score, max),
-        Column("Test loss", lambda run: run.test_loss, score, min),
-        Column("Tail AUC", lambda run: run.test_auc_by_frequency.get("tail"), score, max),
+        Column("Learning rate", lambda run: number(run.settings.get("lr")), "{:g}".format),
+        *map(score_column, kind.scores),
+        Column("Epoch kept", kept_epoch, thousands),
+        Column("Seconds until then", seconds, "{:,.1f}".format),
         Column("State, MB", lambda run: run.state_bytes, megabytes, min),
-        Column("Samples/s", lambda run: run.samples_per_second, thousands, max),
+        Column(kind.speed, lambda run: run.speed, thousands, max),
     ]
 
 
-def comparison_table(results: Results, by: Metric) -> str:
+def score_column(measure: Measure) -> Column:
+    """A score, of which the best is marked."""
+    better = max if measure.higher_is_better else min
+    return Column(capitalized(measure.name), measure.of, measure.show, better)
+
+
+def comparison_table(results: Results, kind: Kind) -> str:
     """One row per run, sortable by each column; columns that no run fills are left out."""
     used = [
         column
-        for column in columns(by)
+        for column in columns(kind)
         if any(column.value(run) is not None for run in results.runs)
     ]
     head = [

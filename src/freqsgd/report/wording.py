@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from statistics import mean, stdev
 
 __all__ = [
+    "capitalized",
     "difference",
     "duration",
     "enumerate_words",
@@ -14,6 +16,7 @@ __all__ = [
     "score",
     "size",
     "small_number",
+    "spread",
     "thousands",
     "times",
 ]
@@ -31,6 +34,13 @@ def difference(one: float, other: float) -> str:
     """How far two scores are apart: the difference of what ``score`` shows of them."""
     apart = abs(round(one, 4) - round(other, 4))
     return "less than 0.0001" if apart < 0.00005 and one != other else score(apart)
+
+
+def spread(values: Sequence[float], show: Callable[[float], str] = score) -> str:
+    """Mean and standard deviation; of a single value, that."""
+    if len(values) == 1:
+        return show(values[0])
+    return f"{show(mean(values))} \N{PLUS-MINUS SIGN} {show(stdev(values))}"
 
 
 def thousands(value: float) -> str:
@@ -101,3 +111,8 @@ def enumerate_words(words: Iterable[str]) -> str:
 def small_number(count: int) -> str:
     """A number of things as prose writes it."""
     return SMALL_NUMBERS[count] if count < len(SMALL_NUMBERS) else thousands(count)
+
+
+def capitalized(words: str) -> str:
+    """Words at the start of a sentence: AUC stays AUC."""
+    return words[:1].upper() + words[1:]

@@ -1,0 +1,77 @@
+"""What was trained on what, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from freqsgd.report.results import Results, display_name
+from freqsgd.report.wording import enumerate_words, thousands
+
+__all__ = ["model_words", "sample_words", "text_words"]
+
+LOSSES = {"softmax": "full softmax", "negative": "negative sampling"}
+
+
+def model_words(model: Mapping[str, Any]) -> str:
+    """The model and its sizes."""
+    words = display_name(str(model.get("name", "a model")))
+    if model.get("loss"):
+        words += f" with {LOSSES.get(model['loss'], model['loss'])}"
+    sizes = [f"{model['dim']} dimensions"] if model.get("dim") else []
+    if model.get("window"):
+        sizes.append(f"{model['window']} words on each side")
+    if model.get("negatives"):
+        sizes.append(f"{model['negatives']} negatives")
+    hidden = model.get("hidden")
+    if isinstance(hidden, list) and hidden:
+        sizes.append(f"hidden layers of {enumerate_words(str(width) for width in hidden)}")
+    return f"{words} ({', '.join(sizes)})" if sizes else words
+
+
+def sample_words(results: Results) -> str:
+    """How many samples there are, how many labels are positive, and what was for what."""
+    data = results.dataset
+    sizes = [
+        f"{thousands(data[key])} {word}"
+        for key, word in (("rows", "samples"), ("fields", "fields"), ("tokens", "tokens"))
+        if isinstance(data.get(key), int)
+    ]
+    sentences = []
+    if sizes:
+        rate = data.get("positive_rate")
+        labels = f"; {rate:.1%} of the labels are positive" if isinstance(rate, float) else ""
+        sentences.append(f"The data hold {enumerate_words(sizes)}{labels}.")
+    if parts := split_words(results.splits):
+        sentences.append(f"Of the samples there are {parts}.")
+    return " ".join(sentences)
+
+
+def text_words(results: Results) -> str:
+    """How long the text is, how many words are known, and what was for what."""
+    counts = {
+        key: thousands(value)
+        for key in ("tokens", "words", "raw_words", "paragraphs")
+        if isinstance(value := results.dataset.get(key), int)
+    }
+    sentences = []
+    if words := counts.get("words"):
+        whole = counts.get("raw_words", words)
+        within = f" in {counts['paragraphs']} paragraphs" if "paragraphs" in counts else ""
+        left = f"; {words} are left without the rare ones" if whole != words else ""
+        distinct = f", {counts['tokens']} of them distinct" if "tokens" in counts else ""
+        sentences.append(f"The training text has {whole} words{within}{left}{distinct}.")
+    held_out = {key: count for key, count in results.splits.items() if key != "train"}
+    if parts := split_words(held_out):
+        sentences.append(f"Held out are {parts}.")
+    return " ".join(sentences)
+
+
+def split_words(splits: Mapping[str, float]) -> str:
+    """How much was for what."""
+    uses = (("train", "training"), ("validation", "validation"), ("test", "the test"))
+    return enumerate_words(
+        f"{thousands(splits[key]) if splits[key] else 'none'} for {use}"
+        for key, use in uses
+        if key in splits
+    )

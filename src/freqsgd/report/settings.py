@@ -1,0 +1,95 @@
+"""What was chosen for every run, and the command that chooses it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+
+from freqsgd.report.results import Results, Run
+from freqsgd.report.tables import plain_table
+from freqsgd.report.wording import size
+
+__all__ = ["command_html", "settings_table"]
+
+ENDINGS = {
+    "patience": "early stopping",
+    "epochs": "all epochs done",
+    "interrupted": "interrupted",
+    "diverged": "diverged",
+}
+SETTING_NAMES = {
+    "lr": "Learning rate",
+    "weight_decay": "Weight decay",
+    "weight_decay_rule": "Decay rule",
+    "state_rule": "State",
+    "batch_size": "",
+    "seed": "Seed",
+}
+OPTION_NAMES = {
+    "weight_decay_power": "Decay's power of frequency",
+    "max_lr": "Cap on a token's rate",
+    "linear_lr_scale": "Rate of linear weights, times that of vectors",
+    "linear_decay_scale": "Decay of linear weights, times that of vectors",
+    "model": "Model",
+    "loss": "Loss",
+    "dim": "Dimension",
+    "hidden": "Hidden layers",
+    "dropout": "Dropout",
+    "init_scale": "Scale of the start",
+    "window": "Words on each side",
+    "windows": "Windows",
+    "negatives": "Noise words of a sample",
+    "subsample": "Words are thinned out above frequency",
+    "max_norm": "Longest word vector",
+    "patience": "Patience",
+    "lr_decay": "Learning rate over time",
+    "checkpoint_steps": "Steps between checkpoints",
+}
+
+
+def settings_table(results: Results, batch: str) -> str:
+    """What was chosen for every run, and how it ended: a column per run, a row per setting.
+
+    ``batch`` is the name of the batch size.
+    """
+    rows: dict[str, list[str | None]] = {}
+    for place, run in enumerate(results.runs):
+        for name, value in settings(run, batch):
+            rows.setdefault(name, [None] * len(results.runs))[place] = value
+    head = ["Setting", *(run.label for run in results.runs)]
+    return plain_table(head, [[name, *values] for name, values in rows.items()], kind="settings")
+
+
+def settings(run: Run, batch: str) -> Iterator[tuple[str, str]]:
+    """What is known of a run's settings, by name."""
+    for key, name in {**SETTING_NAMES, "batch_size": batch}.items():
+        if key in run.settings:
+            yield name, setting(run.settings[key])
+    yield from options(run.settings.get("options"))
+    if run.parameter_bytes:
+        yield "Weights", size(run.parameter_bytes)
+    yield "Epochs", f"{len(run.epochs)}{f' of {run.epochs_planned}' if run.epochs_planned else ''}"
+    if run.stopped:
+        yield "Ended by", ENDINGS.get(run.stopped, run.stopped)
+
+
+def options(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """Options by name, also those within others, without what the table has already."""
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            if key not in (*SETTING_NAMES, "optimizer", "epochs"):
+                yield from options(entry, str(key))
+    elif value is not None and name:
+        yield OPTION_NAMES.get(name, name), setting(value)
+
+
+def setting(value: object) -> str:
+    """A setting as text."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def command_html(results: Results) -> str:
+    """The command that makes these results again."""
+    if results.command is None:
+        return ""
+    return f"<h3>To do it again</h3><pre><code>{escape(results.command)}</code></pre>"
