@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from freqsgd.data.dataset import Dataset
@@ -102,7 +103,8 @@ class _Run(Run[FM]):
             folder=folder,
         )
         self.data = data
-        self.size, self.torch_decides = len(train), settings.model == "deepfm"
+        self.size = len(train)
+        self.torch_threads = torch.get_num_threads() if settings.model == "deepfm" else None
         steps = self.progress.steps
         self.losses = np.zeros(steps)
         self.batch_sizes = np.full(steps, float(batch_size))

@@ -89,7 +89,10 @@ class _Run(Run[WordModel]):
             folder=folder,
         )
         self.corpus = corpus
-        self.size, self.torch_decides = corpus.train.raw_words, settings.loss == "softmax"
+        self.size = corpus.train.raw_words
+        self.torch_threads = None
+        if settings.loss == "softmax":
+            self.torch_threads = threads or torch.get_num_threads()
         self.losses = np.zeros((self.progress.steps, 2))
 
     def train_steps(

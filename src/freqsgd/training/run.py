@@ -89,13 +89,13 @@ class Run(ABC, Generic[M]):
     Attributes:
         speed: the key of ``results.json`` for the speed of training
         size: what an epoch counts as in it
-        torch_decides: whether results depend on the number of torch's threads
+        torch_threads: how many torch's operations use, where results depend on it
         losses: of the current epoch's steps, as the engine gives them
     """
 
     speed: ClassVar[str]
     size: int
-    torch_decides: bool
+    torch_threads: int | None
     losses: NDArray[np.float64]
 
     def __init__(
@@ -290,7 +290,7 @@ class Run(ABC, Generic[M]):
             "samples": self.engine.samples,
             "steps": self.engine.steps,
             "data": self.about,
-            "torch_threads": torch.get_num_threads(),
+            "torch_threads": self.torch_threads,
             "record": self.record,
         }
         checkpoint.save(self.folder / CHECKPOINT, tensors, description)
@@ -331,8 +331,8 @@ class Run(ABC, Generic[M]):
         """Refuse to go on with other data or options."""
         now = {**_flat(self.record["options"]), **self.about}
         then = {**_flat(saved["record"]["options"]), **saved["data"]}
-        if self.torch_decides and "torch_threads" in saved:
-            now["threads"], then["threads"] = torch.get_num_threads(), saved["torch_threads"]
+        if self.torch_threads is not None and "torch_threads" in saved:
+            now["threads"], then["threads"] = self.torch_threads, saved["torch_threads"]
         differing = [k for k in now if k != "checkpoint_steps" and now[k] != then.get(k)]
         if differing:
             name = differing[0]
