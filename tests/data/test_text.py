@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from freqsgd.data import text_encoding, text_files, word_ids
+from freqsgd.data import text_encoding, text_files
 from freqsgd.data.dataset import DataWarning
 from freqsgd.data.text_options import TextOptions, load_text
 
@@ -86,7 +86,7 @@ def test_words_and_ids_are_those_of_plain_python(
     tmp_path, monkeypatch, block, tokenizer, lowercase
 ):
     monkeypatch.setattr(text_files, "BLOCK_BYTES", block)
-    monkeypatch.setattr(word_ids, "_AT_ONCE", 200)
+    monkeypatch.setattr(text_encoding, "_WORDS_AT_ONCE", 200)
     contents = [random_text(seed).encode() for seed in (1, 2, 3)]
     contents[0] = b"\xef\xbb\xbf" + contents[0]
     paths = [write(tmp_path / f"{n}.txt", content) for n, content in enumerate(contents)]

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from freqsgd.data.corpus import Corpus, Paragraphs
 from freqsgd.data.dataset import DataError
-from freqsgd.data.word_ids import PARTS, CodedText, WordIds, choose_words, draw_parts
+from freqsgd.data.word_ids import (
+    PARTS,
+    CodedText,
+    WordIds,
+    choose_words,
+    draw_parts,
+    training_counts,
+)
 
 __all__ = ["corpus_of_sentences"]
 
@@ -34,9 +41,8 @@ def corpus_of_sentences(
         if value is not None and value < least:
             raise DataError(f"{what} must be at least {least}, not {value}")
     words, codes, lengths = _code(sentences, longest)
-    parts = draw_parts(len(lengths), held_out, split_seed)
-    text = CodedText(codes, lengths, parts, longest)
-    counts = text.training_counts(len(words))
+    text = CodedText(codes, lengths, draw_parts(len(lengths), held_out, split_seed))
+    counts = training_counts([text], len(words))
     chosen = choose_words(counts, words.__getitem__, name, min_count, max_vocab)
     return Corpus(
         name,

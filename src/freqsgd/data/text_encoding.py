@@ -28,6 +28,7 @@ from freqsgd.data.word_ids import (
     WordIds,
     choose_words,
     draw_parts,
+    training_counts,
 )
 from freqsgd.data.words import FoundWords, find_words, kinds_of
 
@@ -37,6 +38,7 @@ Progress = Callable[[str, int, int | None], None]  # stage, done, total
 
 WORDS, SUMMARY = "words.json", "summary.json"
 _CODES, _LENGTHS = "codes.tmp", "lengths.tmp"
+_WORDS_AT_ONCE = 1 << 21
 _PLACE = np.zeros((2, 1), np.int64)  # words are tokens of one field, one in each row
 _APOSTROPHE = "\u2019".encode()
 
@@ -100,15 +102,9 @@ class WordReader:
 def encode_text(source: TextSource, folder: Path, progress: Progress | None = None) -> None:
     """Write ids and starts of each part, the vocabulary, and a summary into the folder."""
     reader = WordReader(source.tokenizer, lowercase=source.lowercase, longest=source.longest)
-    pieces = _write_codes(source, reader, folder, progress)
-    text = CodedText(
-        mapped(folder / _CODES, np.int32),
-        mapped(folder / _LENGTHS, np.int32),
-        _parts(source, pieces),
-        source.longest,
-    )
+    parts = _parts(source, _write_codes(source, reader, folder, progress))
     chosen = choose_words(
-        text.training_counts(len(reader.table)),
+        training_counts(_read_codes(folder, parts, source.longest), len(reader.table)),
         reader.text_of,
         source.place,
         source.min_count,
@@ -117,7 +113,8 @@ def encode_text(source: TextSource, folder: Path, progress: Progress | None = No
         unknown=source.unknown == "token",
     )
     words = reader.table.texts(np.maximum(chosen.codes, 0)).to_list()
-    raw_words = _write_ids(text, chosen, folder, progress)
+    texts = _read_codes(folder, parts, source.longest)
+    raw_words = _write_ids(texts, len(parts), chosen, folder, progress)
     summary = {
         "counts": chosen.counts.tolist(),
         "raw_words": raw_words,
@@ -165,8 +162,22 @@ def _parts(source: TextSource, pieces: list[int]) -> NDArray[np.uint8]:
     return np.concatenate([draw_parts(pieces[0], held_out, source.split_seed), own])
 
 
+def _read_codes(folder: Path, parts: NDArray[np.uint8], longest: int) -> Iterator[CodedText]:
+    """What was written, a bounded number of words at a time."""
+    step = min(max(1, _WORDS_AT_ONCE // longest), 1 << 16)
+    with (folder / _CODES).open("rb") as codes, (folder / _LENGTHS).open("rb") as lengths:
+        for start in range(0, len(parts), step):
+            some = np.fromfile(lengths, np.int32, step)
+            words = np.fromfile(codes, np.int32, int(some.sum()))
+            yield CodedText(words, some, parts[start : start + step])
+
+
 def _write_ids(
-    text: CodedText, chosen: WordIds, folder: Path, progress: Progress | None
+    texts: Iterator[CodedText],
+    pieces: int,
+    chosen: WordIds,
+    folder: Path,
+    progress: Progress | None,
 ) -> list[int]:
     """Write ids and starts of each part, and count the words that each had."""
     raw_words, starts, done = [0] * len(PARTS), [0] * len(PARTS), 0
@@ -177,15 +188,15 @@ def _write_ids(
         ]
         for part in range(len(PARTS)):
             files[1][part].write(np.zeros(1, np.int64).data)
-        for block in text.blocks():
+        for text in texts:
             for part in range(len(PARTS)):
-                codes, lengths = block.part(part)
+                codes, lengths = text.part(part)
                 ids, left = chosen.encode(codes, lengths)
                 files[0][part].write(ids.data)
                 files[1][part].write((starts[part] + np.cumsum(left)).data)
                 starts[part] += len(ids)
                 raw_words[part] += len(codes)
-            done += len(block.codes)
+            done += len(text.parts)
             if progress:
-                progress("numbering words", done, len(text.codes))
+                progress("numbering words", done, pieces)
     return raw_words

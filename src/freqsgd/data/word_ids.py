@@ -1,12 +1,8 @@
-"""From codes of words, in the order in which they were met, to ids: which words are kept.
-
-A text comes as pieces: ``codes`` of the words of all pieces, one after another, the ``lengths`` of
-the pieces, and the part that each belongs to. Any of these may be mapped from a file.
-"""
+"""From codes of words, in the order in which they were met, to ids: which words are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,46 +10,42 @@ from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
 
-__all__ = ["PARTS", "UNKNOWN_WORD", "CodedText", "WordIds", "choose_words", "draw_parts"]
+__all__ = [
+    "PARTS",
+    "UNKNOWN_WORD",
+    "CodedText",
+    "WordIds",
+    "choose_words",
+    "draw_parts",
+    "training_counts",
+]
 
 PARTS = ("train", "validation", "test")
 UNKNOWN_WORD = "<unk>"
 _LEFT_OUT = -1
-_AT_ONCE = 1 << 21  # words
 _HELD_OUT = 20  # one piece in so many is for validation, and one for testing
 
 
 @dataclass(frozen=True, eq=False)
 class CodedText:
-    """A text as codes; those below 0 are words that have none."""
+    """Pieces of a text as codes; those below 0 are words that have none."""
 
-    codes: NDArray[np.int32]
-    lengths: NDArray[np.int32]
+    codes: NDArray[np.int32]  # of all pieces, one after another
+    lengths: NDArray[np.int32]  # words of each piece
     parts: NDArray[np.uint8]  # of each piece, an index of PARTS
-    longest: int  # words of a piece, at most
-
-    def blocks(self) -> Iterator[CodedText]:
-        """The same, a bounded number of words at a time."""
-        step = min(max(1, _AT_ONCE // self.longest), 1 << 16)
-        begin = 0
-        for start in range(0, len(self.lengths), step):
-            some = slice(start, start + step)
-            end = begin + int(self.lengths[some].sum())
-            codes = self.codes[begin:end]
-            yield CodedText(codes, self.lengths[some], self.parts[some], self.longest)
-            begin = end
 
     def part(self, index: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Codes and lengths of the pieces of one part."""
         chosen = self.parts == index
         return self.codes[np.repeat(chosen, self.lengths)], self.lengths[chosen]
 
-    def training_counts(self, codes: int) -> NDArray[np.int64]:
-        """How often each of so many codes is in the training part."""
-        counts = np.zeros(codes, np.int64)
-        for block in self.blocks():
-            counts += np.bincount(block.part(0)[0], minlength=codes)
-        return counts
+
+def training_counts(texts: Iterable[CodedText], codes: int) -> NDArray[np.int64]:
+    """How often each of so many codes is in the training part of all texts together."""
+    counts = np.zeros(codes, np.int64)
+    for text in texts:
+        counts += np.bincount(text.part(0)[0], minlength=codes)
+    return counts
 
 
 def draw_parts(pieces: int, held_out: Sequence[int], seed: int) -> NDArray[np.uint8]:
@@ -115,13 +107,11 @@ def choose_words(
     codes = codes[np.argsort(-counts[codes], kind="stable")][:max_vocab]
     kept = counts[codes]
     rare = int(counts.sum() - kept.sum())
-    if unknown and rare:
-        place_of_rare = int(np.searchsorted(-kept, -rare, side="right"))
-        codes, kept = np.insert(codes, place_of_rare, -1), np.insert(kept, place_of_rare, rare)
-    _check(codes, countable, text_of, place, min_count)
     ids = np.full(len(counts) + 2, _LEFT_OUT, np.int32)
-    if len(codes) and -1 in codes:
-        ids[:] = np.flatnonzero(codes == -1)[0]
+    if unknown and rare:
+        ids[:] = at = int(np.searchsorted(-kept, -rare, side="right"))
+        codes, kept = np.insert(codes, at, -1), np.insert(kept, at, rare)
+    _check(codes, countable, text_of, place, min_count)
     known = codes >= 0
     ids[codes[known]] = np.flatnonzero(known)
     return WordIds(codes, kept, ids)
