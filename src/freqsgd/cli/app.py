@@ -10,6 +10,7 @@ import typer
 
 import freqsgd
 from freqsgd.cli import analogy, compare, data, export, neighbors, predict, train, tune
+from freqsgd.cli.panels import Panels
 from freqsgd.data.dataset import DataError, DataWarning
 
 __all__ = ["app", "run"]
@@ -17,15 +18,16 @@ __all__ = ["app", "run"]
 _UsageError: Any = typer.BadParameter.__base__  # of typer's own copy of click, or of click itself
 
 app = typer.Typer(
-    help="Train recommenders with a learning rate per token that follows its frequency.",
+    help="Train recommenders and word vectors with a learning rate per token that follows its "
+    "frequency.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command()(compare.compare)
-app.command()(train.train)
-app.command()(tune.tune)
+app.command(cls=Panels)(compare.compare)
+app.command(cls=Panels)(train.train)
+app.command(cls=Panels)(tune.tune)
 app.command()(predict.predict)
 app.command()(export.export)
 app.command()(neighbors.neighbors)

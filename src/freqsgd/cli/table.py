@@ -15,24 +15,9 @@ _Row = dict[str, str]
 def print_results(results: dict[str, Any]) -> None:
     """What was trained, and one line per optimizer."""
     console = Console(highlight=False, width=None if Console().is_terminal else 140)
-    dataset, model = results["dataset"], results["model"]
-    if dataset.get("kind") == "text":
-        about, row = (
-            (
-                f"{dataset['words']:,} words of {dataset['raw_words']:,}, {dataset['tokens']:,} "
-                f"different; {model['name']} of dimension {model['dim']}, loss {model['loss']}"
-            ),
-            _of_text,
-        )
-    else:
-        about, row = (
-            (
-                f"{dataset['rows']:,} rows, {dataset['fields']} fields, {dataset['tokens']:,} tokens; "
-                f"{model['name']} of dimension {model['dim']}"
-            ),
-            _of_samples,
-        )
-    console.print(f"\n{dataset['name']}: {about}")
+    text = results["dataset"].get("kind") == "text"
+    about, row = (_about_text, _of_text) if text else (_about_samples, _of_samples)
+    console.print(f"\n{about(results['dataset'], results['model'])}")
     if "best_possible" in results:
         best_possible = results["best_possible"]["val_auc"]
         console.print(f"best validation AUC that any model could reach: {best_possible:.4f}")
@@ -40,6 +25,21 @@ def print_results(results: dict[str, Any]) -> None:
     for run in results["runs"]:
         if "error" in run:
             console.print(f"{run['optimizer']}: {run['error']}")
+
+
+def _about_samples(dataset: dict[str, Any], model: dict[str, Any]) -> str:
+    return (
+        f"{dataset['name']}: {dataset['rows']:,} rows, {dataset['fields']} fields, "
+        f"{dataset['tokens']:,} tokens; {model['name']} of dimension {model['dim']}"
+    )
+
+
+def _about_text(dataset: dict[str, Any], model: dict[str, Any]) -> str:
+    return (
+        f"{dataset['name']}: {dataset['words']:,} of {dataset['raw_words']:,} words, "
+        f"{dataset['tokens']:,} different; {model['name']} of dimension {model['dim']}, "
+        f"loss {model['loss']}"
+    )
 
 
 def _table(rows: list[_Row]) -> Table:

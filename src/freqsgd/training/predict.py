@@ -14,12 +14,15 @@ from freqsgd.data.dataset import DataError
 from freqsgd.data.files import replacing
 from freqsgd.training.engine import predictor_for
 from freqsgd.training.model_folder import load_encoder, load_model
+from freqsgd.training.word_folder import holds_words
 
 __all__ = ["predict_file", "probabilities"]
 
 
 def probabilities(folder: Path, file: str) -> Iterator[NDArray[np.float32]]:
     """Probabilities of the rows of a file, some thousand at a time; refuses malformed rows."""
+    if holds_words(folder):
+        raise DataError(f"{folder} holds word vectors, which predict no label: see neighbors")
     model, _ = load_model(folder)
     encoder = load_encoder(folder, model)
     predictor = predictor_for(model)
