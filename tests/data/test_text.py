@@ -212,7 +212,7 @@ def test_what_is_not_utf8_is_replaced_and_counted_every_time(tmp_path, monkeypat
     content = b"caf\xe9 caf\xe9 tea\n\xff tea caf\xc3\xa9 \xef\xbf\xbd"
     options = TextOptions(path=write(tmp_path / "a.txt", content), min_count=1)
     for _ in range(2):
-        with pytest.warns(DataWarning, match=r"a.txt: 3 places in it are not UTF-8"):
+        with pytest.warns(DataWarning, match=r"not UTF-8 .* 3 times: .*a.txt \(3\)$"):
             corpus = load_text(options)
     assert corpus.words == slow_ids(slow_pieces(content), [])[0]
     assert "caf\ufffd" in corpus.words

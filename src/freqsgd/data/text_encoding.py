@@ -14,33 +14,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from freqsgd.data.ahead import ahead
 from freqsgd.data.dataset import DataError
-from freqsgd.data.text_files import read_text_blocks
-from freqsgd.data.token_table import TokenTable
 from freqsgd.data.word_ids import (
     PARTS,
-    UNKNOWN_WORD,
     CodedText,
     WordIds,
     choose_words,
     draw_parts,
     training_counts,
 )
-from freqsgd.data.words import FoundWords, find_words, kinds_of
+from freqsgd.data.word_reader import WordReader
 
-__all__ = ["SUMMARY", "WORDS", "Progress", "TextSource", "WordReader", "encode_text", "mapped"]
+__all__ = ["SUMMARY", "WORDS", "Progress", "TextSource", "encode_text", "mapped"]
 
 Progress = Callable[[str, int, int | None], None]  # stage, done, total
 
 WORDS, SUMMARY = "words.json", "summary.json"
 _CODES, _LENGTHS = "codes.tmp", "lengths.tmp"
 _WORDS_AT_ONCE = 1 << 21
-_PLACE = np.zeros((2, 1), np.int64)  # words are tokens of one field, one in each row
-_APOSTROPHE = "\u2019".encode()
 
 
 @dataclass(frozen=True)
@@ -56,47 +49,6 @@ class TextSource:
     unknown: str
     longest: int
     split_seed: int
-
-
-class WordReader:
-    """Reads words as codes; the code 0 is that of the word that stands for unknown ones."""
-
-    def __init__(self, tokenizer: str, *, lowercase: bool, longest: int) -> None:
-        self.table = TokenTable()
-        self.table.code_texts(pl.Series([UNKNOWN_WORD]), 0, add=True)
-        self.replaced: dict[Path, int] = {}  # places that were not UTF-8
-        self._kinds, self._longest = kinds_of(tokenizer), longest
-        self._lowercase, self._apostrophes = lowercase, tokenizer == "words"
-
-    def read(
-        self, path: Path, *, add: bool = True
-    ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32], float]]:
-        """Codes, lengths of the pieces that ended, and how much of the file is done.
-
-        New words are added to the table, or have a code below 0.
-        """
-        for found, done in ahead(self._find(path)):
-            codes = np.empty((len(found.stops), 1), np.int32)
-            self.table.code_rows(found.data, found.stops.reshape(-1, 1), _PLACE, codes, add=add)
-            yield codes[:, 0], found.lengths, done
-
-    def _find(self, path: Path) -> Iterator[tuple[FoundWords, float]]:
-        begun = 0
-        for block in read_text_blocks(path):
-            data = block.data
-            if self._apostrophes:
-                data = data.replace(_APOSTROPHE, b"'")
-            if self._lowercase:
-                data = data.lower() if data.isascii() else data.decode().lower().encode()
-            found = find_words(data, self._kinds, self._longest, begun)
-            begun = found.open
-            if block.replaced:
-                self.replaced[path] = block.replaced
-            yield found, block.done
-
-    def text_of(self, code: int) -> str:
-        """The word of a code."""
-        return str(self.table.texts(np.array([code]))[0])
 
 
 def encode_text(source: TextSource, folder: Path, progress: Progress | None = None) -> None:
@@ -172,6 +124,25 @@ def _read_codes(folder: Path, parts: NDArray[np.uint8], longest: int) -> Iterato
             yield CodedText(words, some, parts[start : start + step])
 
 
+class _PartWriter:
+    """The files of one part while they grow."""
+
+    def __init__(self, folder: Path, part: str, stack: ExitStack) -> None:
+        self.raw_words = self._words = 0
+        self._ids, self._starts = (
+            stack.enter_context((folder / f"{part}-{what}.bin").open("wb"))
+            for what in ("ids", "starts")
+        )
+        self._starts.write(np.zeros(1, np.int64).data)
+
+    def write(self, ids: NDArray[np.int32], lengths: NDArray[np.int64], raw_words: int) -> None:
+        """Append pieces, which had so many words before some were left out."""
+        self._ids.write(ids.data)
+        self._starts.write((self._words + np.cumsum(lengths)).data)
+        self._words += len(ids)
+        self.raw_words += raw_words
+
+
 def _write_ids(
     texts: Iterator[CodedText],
     pieces: int,
@@ -180,23 +151,14 @@ def _write_ids(
     progress: Progress | None,
 ) -> list[int]:
     """Write ids and starts of each part, and count the words that each had."""
-    raw_words, starts, done = [0] * len(PARTS), [0] * len(PARTS), 0
+    done = 0
     with ExitStack() as stack:
-        files = [
-            [stack.enter_context((folder / f"{part}-{what}.bin").open("wb")) for part in PARTS]
-            for what in ("ids", "starts")
-        ]
-        for part in range(len(PARTS)):
-            files[1][part].write(np.zeros(1, np.int64).data)
+        writers = [_PartWriter(folder, part, stack) for part in PARTS]
         for text in texts:
-            for part in range(len(PARTS)):
-                codes, lengths = text.part(part)
-                ids, left = chosen.encode(codes, lengths)
-                files[0][part].write(ids.data)
-                files[1][part].write((starts[part] + np.cumsum(left)).data)
-                starts[part] += len(ids)
-                raw_words[part] += len(codes)
+            for index, writer in enumerate(writers):
+                codes, lengths = text.part(index)
+                writer.write(*chosen.encode(codes, lengths), len(codes))
             done += len(text.parts)
             if progress:
                 progress("numbering words", done, pieces)
-    return raw_words
+    return [writer.raw_words for writer in writers]

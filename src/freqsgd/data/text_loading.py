@@ -24,6 +24,7 @@ __all__ = ["encoded_text", "load_text_files", "wikitext_files"]
 
 _FORMAT = 1  # of the encoded text: raised when it changes, so that old ones are made anew
 _WIKITEXT = tuple(f"wiki.{part}.tokens" for part in ("train", "valid", "test"))
+_SHOWN = 5  # files, in a warning
 _MIN_COUNT, _WIKITEXT_MIN_COUNT = 5, 50
 
 
@@ -31,12 +32,8 @@ def load_text_files(options: TextOptions, progress: Progress | None = None) -> C
     """Load what the options name."""
     folder = encoded_text(options, progress)
     summary = json.loads((folder / SUMMARY).read_bytes())
-    for path, places in summary["replaced"]:
-        message = (
-            f"{path}: {places:,} {'place' if places == 1 else 'places'} in it are not UTF-8 and "
-            "were replaced by the character U+FFFD"
-        )
-        warnings.warn(message, DataWarning, stacklevel=3)
+    if summary["replaced"]:
+        warnings.warn(_replaced(summary["replaced"]), DataWarning, stacklevel=3)
     parts = (
         Paragraphs(
             mapped(folder / f"{part}-ids.bin", np.int32),
@@ -68,6 +65,17 @@ def wikitext_files(folder: Path) -> tuple[tuple[Path, ...], ...]:
         if not path.is_file():
             raise DataError(f"{path}: there is no such file, though {_WIKITEXT[0]} is there")
     return tuple((path,) for path in paths)
+
+
+def _replaced(files: list[tuple[str, int]]) -> str:
+    """What to warn of if not all text was UTF-8: in how many places of which files."""
+    shown = [f"{path} ({places:,})" for path, places in files[:_SHOWN]]
+    if len(files) > _SHOWN:
+        shown.append("...")
+    return (
+        "Text that is not UTF-8 was replaced by the character U+FFFD, "
+        f"{sum(places for _, places in files):,} times: {', '.join(shown)}"
+    )
 
 
 def _name(options: TextOptions) -> str:

@@ -14,10 +14,10 @@ from freqsgd.data.malformed import MalformedRows
 from freqsgd.data.options import DataOptions
 from freqsgd.data.samples import SampleReader
 from freqsgd.data.sources import Request
-from freqsgd.data.text_encoding import WordReader
 from freqsgd.data.text_loading import wikitext_files
 from freqsgd.data.token_table import TokenTable
 from freqsgd.data.word_ids import PARTS
+from freqsgd.data.word_reader import WordReader
 
 __all__ = ["Check", "verify"]
 
