@@ -141,7 +141,8 @@ class Word2Vec:
 
     def _options(self) -> tuple[Rule, TextSettings]:
         rule = Rule(**{name: getattr(self, name) for name in _RULE})
-        settings = TextSettings(**{name: getattr(self, name) for name in _SETTINGS})
+        chosen = {name: getattr(self, name) for name in _SETTINGS}
+        settings = TextSettings(**chosen, windows="all")  # for sentences are short
         check_rule(rule, settings)
         return rule, settings
 
