@@ -1,0 +1,231 @@
+"""Word vectors as a user trains them: exit codes, one-line errors, files."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from itertools import takewhile
+
+import pytest
+import torch
+
+from freqsgd.cli.app import run as app_run
+from freqsgd.data.zipf_text import zipf_text
+from freqsgd.training.word_folder import load_words
+
+QUICK = ["--data", "text.txt", "--dim", 4, "--window", 2, "--min-count", 2, "--threads", 1]
+SOFTMAX = ["--model", "skipgram", "--loss", "softmax", *QUICK, "--epochs", 2]
+NEGATIVE = ["--model", "cbow", "--loss", "negative", *QUICK, "--epochs", 2]
+
+
+@pytest.fixture(autouse=True)
+def _a_text(monkeypatch, tmp_path, tmp_path_factory):
+    """A text in the current folder; nothing else is known."""
+    monkeypatch.setenv("FREQSGD_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+    monkeypatch.delenv("FREQSGD_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text("\n".join(zipf_text(4000, 100)))
+
+
+@pytest.fixture
+def freqsgd(monkeypatch, capsys):
+    """Run a command within this process; returns what it printed."""
+
+    def command(*arguments, code=0):
+        threads = torch.get_num_threads()
+        monkeypatch.setattr(sys, "argv", ["freqsgd", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            app_run()
+        torch.set_num_threads(threads)
+        out, errors = capsys.readouterr()
+        assert end.value.code == code, errors
+        return out if code == 0 else errors
+
+    return command
+
+
+def results(folder):
+    return json.loads((folder / "results.json").read_text())
+
+
+def without_timings(value):
+    if isinstance(value, dict):
+        slow = ("seconds", "words_per_second", "created", "command")
+        return {k: without_timings(v) for k, v in value.items() if k not in slow}
+    return [without_timings(v) for v in value] if isinstance(value, list) else value
+
+
+# ---- what it writes ------------------------------------------------------------------------------
+
+
+def test_compare_prints_a_table_and_writes_results_report_and_models(freqsgd, tmp_path):
+    printed = freqsgd("compare", *SOFTMAX, "--out", "out")
+    for word in ("train loss", "val loss", "tail loss", "WordSim", "words/s", "report.html"):
+        assert word in printed
+    told = results(tmp_path / "out")
+    assert [run["optimizer"] for run in told["runs"]] == ["sgd", "cfsgd", "adam"]
+    assert [run["lr"] for run in told["runs"]] == [1.0, 1.0, 0.025]
+    assert "<html" in (tmp_path / "out" / "report.html").read_text()
+    for name in ("sgd", "cfsgd", "adam"):
+        load_words(tmp_path / "out" / "models" / name)
+
+
+def test_results_have_the_keys_that_are_documented(freqsgd, tmp_path):
+    freqsgd("train", *NEGATIVE, "--out", "out")
+    told = results(tmp_path / "out")
+    assert told["schema"] == 1
+    assert told["command"].startswith("freqsgd train --model cbow")
+    assert told["dataset"]["kind"] == "text"
+    assert set(told["splits"]) == {"train", "validation", "test"}
+    assert told["model"] == {
+        "name": "cbow", "loss": "negative", "dim": 4, "negatives": 5, "window": 2, "hidden": []
+    }  # fmt: skip
+    (run,) = told["runs"]
+    assert set(run) == {
+        *("optimizer", "lr", "max_lr", "weight_decay", "weight_decay_rule", "seed", "batch_size"),
+        *("options", "state_bytes", "state_rule", "parameter_bytes", "epochs_planned", "stopped"),
+        *("seconds", "best_epoch", "best_val_loss", "test_loss", "test_loss_by_frequency"),
+        *("similarity", "words_per_second", "epochs"),
+    }
+    assert set(run["epochs"][0]) == {
+        "epoch", "train_loss", "val_loss", "seconds", "words_per_second", "lr"
+    }  # fmt: skip
+
+
+def test_by_default_negative_sampling_compares_sgd_and_cfsgd(freqsgd, tmp_path):
+    freqsgd("compare", *NEGATIVE, "--out", "out")
+    assert [run["optimizer"] for run in results(tmp_path / "out")["runs"]] == ["sgd", "cfsgd"]
+
+
+@pytest.mark.parametrize(
+    ("given", "limit"), [([], 1.0), (["--max-norm", 0.5], 0.5), (["--max-norm", 0], None)]
+)
+def test_the_papers_preset_limits_the_vectors_unless_told_otherwise(
+    given, limit, freqsgd, tmp_path
+):
+    freqsgd("train", *SOFTMAX, *given, "--out", "out")
+    (run,) = results(tmp_path / "out")["runs"]
+    assert run["options"]["settings"]["max_norm"] == limit
+
+
+def test_options_reach_the_text_the_rule_and_the_settings(freqsgd, tmp_path):
+    (tmp_path / "other.txt").write_text("\n".join(zipf_text(600, 100, seed=1)))
+    freqsgd(
+        *("train", *SOFTMAX, "--optimizer", "fasgd", "--lr", 0.3, "--max-lr", 9),
+        *("--windows", "all", "--subsample", 0.05, "--batch-size", 20, "--lr-decay", "constant"),
+        *("--patience", 1, "--seed", 3, "--validation-data", "other.txt", "--test-data"),
+        *("other.txt", "--max-vocab", 30, "--unknown", "token", "--out", "out"),
+    )
+    told = results(tmp_path / "out")
+    (run,) = told["runs"]
+    assert (run["optimizer"], run["lr"], run["max_lr"]) == ("fasgd", 0.3, 9)
+    assert told["splits"]["validation"] == told["splits"]["test"] > 0
+    assert told["dataset"]["tokens"] == 31
+    expected = {
+        "windows": "all", "subsample": 0.05, "batch_size": 20, "lr_decay": "constant",
+        "patience": 1, "seed": 3, "epochs": 2, "dim": 4, "window": 2,
+    }  # fmt: skip
+    assert expected.items() <= run["options"]["settings"].items()
+
+
+# ---- interrupted ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "how", "code"),
+    [(SOFTMAX, signal.SIGINT, 130), (NEGATIVE, signal.SIGKILL, -signal.SIGKILL)],
+)
+def test_an_interrupted_command_goes_on_to_the_same_results(options, how, code, freqsgd, tmp_path):
+    longer = ["compare", *options, "--optimizers", "sgd,cfsgd", "--epochs", 12, "--batch-size", 9]
+    command = [sys.executable, "-m", "freqsgd", *map(str, longer), "--checkpoint-steps", "5"]
+    child = subprocess.Popen([*command, "--out", "cut"], stderr=subprocess.PIPE, text=True)
+    lines = list(takewhile(lambda line: "cfsgd epoch  2" not in line, child.stderr))
+    child.send_signal(how)
+    _, rest = child.communicate()
+    assert child.returncode == code
+    told = r" +\w+ epoch +\d+  train loss [\d.]+  val loss [\d.]+ +[\d,]+ words/s +[\d.]+ s\n"
+    assert [line for line in lines if not re.fullmatch(told, line)] == []
+    assert "Traceback" not in rest
+    if how == signal.SIGINT:
+        assert "the same command with --resume goes on from here" in rest
+    assert len(results(tmp_path / "cut")["runs"]) == 1
+    freqsgd(*longer, "--out", "cut", "--resume")
+    freqsgd(*longer, "--out", "whole")
+    cut, whole = (results(tmp_path / name)["runs"] for name in ("cut", "whole"))
+    for run in (*cut, *whole):
+        del run["options"]["settings"]["checkpoint_steps"]
+    assert without_timings(cut) == without_timings(whole)
+
+
+def test_resuming_with_other_options_or_another_text_is_refused(freqsgd, tmp_path):
+    freqsgd("train", *SOFTMAX, "--out", "out")
+    assert "holds a model.safetensors already" in freqsgd("train", *SOFTMAX, "--out", "out", code=2)
+    again = ["train", *SOFTMAX, "--out", "out", "--resume"]
+    assert "window 2, now window is 3" in freqsgd(*again, "--window", 3, code=2)
+    (tmp_path / "text.txt").write_text("\n".join(zipf_text(4000, 100, seed=7)))
+    assert "cannot resume" in freqsgd(*again, code=2)
+
+
+# ---- bad input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["train", "compare"])
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([*SOFTMAX, "--label", "click"], "--label does not go with --model skipgram"),
+        ([*SOFTMAX, "--features", "a"], "--features does not go with --model skipgram"),
+        ([*NEGATIVE, "--hidden", "16,16"], "--hidden does not go with --model cbow"),
+        ([*NEGATIVE, "--init-scale", 1], "--init-scale does not go with --model cbow"),
+        ([*NEGATIVE, "--samples", 450_000], "--samples does not go with --model cbow"),
+        (["--window", 4], "--window does not go with --model fm"),
+        (["--model", "deepfm", "--loss", "softmax"], "--loss does not go with --model deepfm"),
+        (["--no-lowercase"], "--lowercase does not go with --model fm"),
+        (["--model", "glove"], "unknown model 'glove'; known: fm, deepfm, cbow, skipgram"),
+        ([*SOFTMAX, "--loss", "hinge"], "unknown loss 'hinge'; known: softmax, negative"),
+        ([*SOFTMAX, "--negatives", 3], "--negatives does not go with --loss softmax"),
+        ([*NEGATIVE, "--max-norm", 1], "max_norm goes with the loss softmax only"),
+        ([*NEGATIVE, "--weight-decay", 0.1], "weight_decay does not go with the loss negative"),
+        ([*NEGATIVE, "--lr", "auto"], "--lr auto is for recommenders"),
+        ([*SOFTMAX, "--lr", "fast"], "--lr takes a number or auto, not 'fast'"),
+        ([*SOFTMAX, "--preset", "best"], "there is no best preset for skipgram; known: paper"),
+        ([*SOFTMAX, "--linear-lr-scale", 2], "word vectors have no linear weights"),
+        ([*SOFTMAX, "--dim", 0], "dim must be at least 1"),
+        ([*SOFTMAX, "--windows", "half"], "windows must be full or all"),
+        ([*SOFTMAX, "--lr-decay", "cosine"], "lr_decay must be constant, linear or epochs"),
+        ([*SOFTMAX, "--windowz", 3], "No such option: --windowz"),
+        ([*SOFTMAX, "--data", "none.txt"], "none.txt"),
+        ([*SOFTMAX, "--window", 90], "a smaller window"),
+    ],
+)
+def test_bad_input_is_one_line(command, arguments, words, freqsgd):
+    errors = freqsgd(command, *arguments, code=2)
+    assert words in errors
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adagrad"])
+def test_optimizers_that_negative_sampling_has_not_are_refused(optimizer, freqsgd):
+    words = f"{optimizer} keeps numbers for every weight"
+    assert words in freqsgd("train", *NEGATIVE, "--optimizer", optimizer, code=2)
+    assert words in freqsgd("compare", *NEGATIVE, "--optimizers", f"sgd,{optimizer}", code=2)
+
+
+@pytest.mark.parametrize("options", [SOFTMAX, NEGATIVE])
+def test_a_run_that_diverges_fails_and_leaves_no_model(options, freqsgd, tmp_path):
+    errors = freqsgd("train", *options, "--lr", 1e30, "--out", "out", code=2)
+    assert "the loss is not a finite number in step" in errors
+    assert not (tmp_path / "out" / "model.safetensors").exists()
+    assert results(tmp_path / "out")["runs"][0]["stopped"] == "diverged"
+    errors = freqsgd("compare", *options, "--optimizers", "sgd", "--lr", 1e30, code=2)
+    assert "every optimizer diverged" in errors
+
+
+def test_commands_for_recommenders_say_that_word_vectors_are_none(freqsgd, tmp_path):
+    errors = freqsgd("tune", "--model", "cbow", "--out", "tuned", code=2)
+    assert "no search of settings for cbow" in errors
+    freqsgd("train", *SOFTMAX, "--out", "words")
+    assert "holds word vectors" in freqsgd("predict", "words", "text.txt", code=2)
