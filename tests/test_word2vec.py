@@ -1,0 +1,194 @@
+"""Word2Vec: a short surface over the training, the vectors and the folders of words."""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import freqsgd
+from freqsgd import Word2Vec
+from freqsgd.cli.app import run
+from freqsgd.data.corpus import Corpus
+from freqsgd.data.dataset import DataError
+from freqsgd.training import checkpoint
+from freqsgd.training.fit_text import fit_text
+from freqsgd.training.rules import Rule
+from freqsgd.training.text_settings import TextSettings
+
+ANIMALS, FOODS, PLACES = ["cat", "dog", "cow"], ["milk", "fish", "corn"], ["barn", "field", "den"]
+SMALL = {"dim": 12, "window": 2, "seed": 3, "threads": 1}
+
+
+def sentences(count=600):
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(0, 3, (count, 3)).tolist()
+    return [f"the {ANIMALS[a]} eats {FOODS[f]} in the {PLACES[p]}" for a, f, p in drawn]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return Word2Vec(**SMALL).fit(sentences())
+
+
+@pytest.mark.parametrize("loss", ["softmax", "negative"])
+@pytest.mark.parametrize("model", ["skipgram", "cbow"])
+def test_words_in_like_places_become_alike(model, loss):
+    rates = {"lr": 0.01, "max_lr": 0.1} if loss == "negative" else {}
+    words = Word2Vec(**SMALL, **rates, model=model, loss=loss, epochs=20).fit(sentences())
+    for group in (ANIMALS, FOODS):
+        first, *others = group
+        assert {near.token for near in words.most_similar(first, top=2)} == set(others)
+
+
+@pytest.mark.parametrize("loss", ["softmax", "negative"])
+def test_it_is_the_same_training_as_everywhere(loss):
+    words = Word2Vec(**SMALL, loss=loss, optimizer="sgd", lr=0.02, epochs=2, min_count=150)
+    words.fit(sentences())
+    corpus = Corpus.of_sentences(sentences(), min_count=150)
+    settings = TextSettings(loss=loss, dim=12, window=2, windows="all", seed=3, epochs=2)
+    model, record = fit_text(corpus, Rule("sgd", 0.02), settings, threads=1)
+    assert words.words == corpus.words
+    assert np.array_equal(words.vectors.matrix, model.vectors.numpy())
+    assert np.array_equal(words.vectors.counts, corpus.counts)
+    assert words.record["options"] == record["options"]
+
+
+def test_lists_texts_and_generators_are_the_same(fitted):
+    for same in ([text.split() for text in sentences()], (text for text in sentences())):
+        found = Word2Vec(**SMALL).fit(same)
+        assert np.array_equal(found.vectors.matrix, fitted.vectors.matrix)
+
+
+def test_the_vocabulary_is_as_asked_for():
+    words = Word2Vec(**SMALL, epochs=1, max_vocab=4).fit(sentences())
+    assert words.words[0] == "the"
+    assert len(words.words) == 4
+    rare = Word2Vec(**SMALL, epochs=1, min_count=6).fit([*sentences(), *["once seen"] * 5])
+    assert "once" not in rare
+
+
+def test_a_second_fit_begins_anew(fitted):
+    again = Word2Vec(**SMALL).fit(["one two three four"] * 50).fit(sentences())
+    assert again.words == fitted.words
+    assert np.array_equal(again.vectors.matrix, fitted.vectors.matrix)
+
+
+def test_a_fit_that_fails_leaves_what_was_there():
+    words = Word2Vec(**SMALL, epochs=1).fit(sentences())
+    before = words["cat"].copy()
+    for bad in ([], ["word"], "one text", [["cat", 5]] * 9, [b"cat dog"] * 9):
+        with pytest.raises(DataError):
+            words.fit(bad)
+    words.lr = 1e30
+    with pytest.raises(DataError, match="try a smaller learning rate"):
+        words.fit(sentences())
+    assert np.array_equal(words["cat"], before)
+
+
+def test_vectors_by_word(fitted):
+    assert "cat" in fitted
+    assert "Cat" not in fitted
+    assert fitted["cat"].shape == (12,)
+    assert fitted.most_similar("cat", top=3) == fitted.vectors.nearest(["cat"], 3)[0]
+    assert fitted.most_similar(["cat", "milk"], "the", 3) == fitted.vectors.most_similar(
+        ["cat", "milk"], ["the"], 3
+    )
+    with pytest.raises(KeyError, match="spelled alike: 'cat'"):
+        fitted["Cat"]
+    with pytest.raises(DataError, match="spelled alike: 'cat'"):
+        fitted.most_similar("catt")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda words: words.vectors,
+        lambda words: words.words,
+        lambda words: words.record,
+        lambda words: words["cat"],
+        lambda words: "cat" in words,
+        lambda words: words.most_similar("cat"),
+        lambda words: words.save("nowhere"),
+    ],
+)
+def test_before_fit_there_is_nothing(use):
+    with pytest.raises(DataError, match="call fit"):
+        use(Word2Vec())
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"vector_size": 50}, TypeError, "vector_size"),
+        ({"model": "glove"}, ValueError, "known: cbow, skipgram"),
+        ({"loss": "hinge"}, ValueError, "known: softmax, negative"),
+        ({"optimizer": "adamw"}, ValueError, "known: sgd"),
+        ({"optimizer": "adam"}, DataError, "loss softmax"),
+        ({"dim": 0}, ValueError, "dim"),
+        ({"subsample": 2}, ValueError, "subsample"),
+    ],
+)
+def test_wrong_options_are_refused_at_once(options, error, said):
+    with pytest.raises(error, match=said):
+        Word2Vec(**options)
+
+
+@pytest.mark.parametrize("options", [{}, {"model": "cbow", "loss": "softmax", "lr": 0.5}])
+def test_a_folder_gives_it_back(tmp_path, options):
+    words = Word2Vec(**SMALL, **options, max_vocab=9, epochs=1).fit(sentences())
+    words.save(tmp_path / "model")
+    state = torch.get_rng_state()
+    loaded = Word2Vec.load(tmp_path / "model")
+    assert torch.equal(torch.get_rng_state(), state)
+    assert repr(loaded) == repr(words).replace("threads=1", "threads=None")
+    assert (loaded.words, loaded.record) == (words.words, words.record)
+    assert np.array_equal(loaded.vectors.matrix, words.vectors.matrix)
+    assert np.array_equal(loaded.vectors.counts, words.vectors.counts)
+    with pytest.raises(DataError, match="holds a model already"):
+        loaded.save(tmp_path / "model")
+    loaded.save(tmp_path / "copy")
+    (_, one), (_, other) = (
+        checkpoint.load(tmp_path / name / "model.safetensors") for name in ("model", "copy")
+    )
+    assert one == other
+
+
+def test_the_commands_read_its_folder(fitted, tmp_path, monkeypatch, capsys):
+    fitted.save(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["freqsgd", "neighbors", str(tmp_path), "cat", "--top", "1"])
+    with pytest.raises(SystemExit) as end:
+        run()
+    assert end.value.code == 0
+    assert capsys.readouterr().out.split()[-3] == fitted.most_similar("cat", top=1)[0].token
+
+
+def test_it_reads_the_folders_of_training_runs(tmp_path):
+    corpus = Corpus.of_sentences(sentences())
+    settings = TextSettings(model="cbow", loss="softmax", dim=6, max_norm=0.5, window=2, epochs=2)
+    model, record = fit_text(corpus, Rule("adam", 0.02), settings, threads=1, folder=tmp_path)
+    loaded = Word2Vec.load(tmp_path)
+    assert np.array_equal(loaded.vectors.matrix, model.vectors.numpy())
+    assert (loaded.optimizer, loaded.lr, loaded.model, loaded.dim) == ("adam", 0.02, "cbow", 6)
+    assert loaded.record == record
+
+
+def test_without_what_it_needs_it_says_what_to_install():
+    code = "import sys; sys.modules['polars'] = None; import freqsgd; freqsgd.Word2Vec"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "freqsgd.Word2Vec needs polars: pip install 'freqsgd[cli]'" in told.stderr
+    assert "Word2Vec" not in vars(freqsgd)
+
+
+def test_the_example_runs(monkeypatch, capsys, tmp_path):
+    example = str(Path(__file__).parents[1] / "examples" / "word_vectors.py")
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(sentences()).title())
+    monkeypatch.setattr(sys, "argv", [example, str(text), "cat"])
+    runpy.run_path(example)
+    assert len(capsys.readouterr().out.splitlines()) == 5
