@@ -11,7 +11,7 @@ import typer
 from freqsgd import training
 from freqsgd.cli.options import rates, rule_options, takes, words
 from freqsgd.cli.request import PresetName, Request, plan, request
-from freqsgd.cli.session import REPORT, command_line, session
+from freqsgd.cli.session import REPORT, any_session, command_line
 from freqsgd.cli.table import print_results
 from freqsgd.data.dataset import DataError
 from freqsgd.report import write_report
@@ -54,7 +54,7 @@ def compare(
         raise DataError(f"--optimizers names none of {', '.join(OPTIMIZERS)}")
     given = rates(lr, names)
     plans = [plan(context, asked, rule, name, given.get(name, ""), preset_name) for name in names]
-    with session(asked.data, threads, out) as (loaded, watcher):
+    with any_session(asked.data, plans, threads, out) as (loaded, watcher):
         results = training.compare(
             loaded,
             [rule for rule, _ in plans],

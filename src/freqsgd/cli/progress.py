@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from freqsgd.kernels.fm import step_kernel
 from freqsgd.training.fit import Progress
 from freqsgd.training.search_state import TuneProgress
 
@@ -56,10 +55,10 @@ class Watcher:
         """What :func:`freqsgd.data.load` reports."""
         self._show(stage, done, total, "")
 
-    def compiling(self) -> None:
+    def compiling(self, compile_kernels: Callable[[], object]) -> None:
         """Compile the kernels, which a machine does once."""
         self._show("compiling the kernels, once", 0, None, "")
-        step_kernel(np.int32)
+        compile_kernels()
 
     def training(self, progress: Progress, record: dict[str, Any]) -> None:
         """What :func:`freqsgd.training.fit` reports: one line per epoch, bars in between."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, overload
 
+import numpy as np
 import typer
 
 from freqsgd.cli.progress import Watcher, console
@@ -17,44 +17,67 @@ from freqsgd.data.corpus import Corpus
 from freqsgd.data.dataset import Dataset
 from freqsgd.data.options import DataOptions, load
 from freqsgd.data.text_options import TextOptions, load_text
-from freqsgd.training.fit import InterruptedFitError
+from freqsgd.kernels.fm import step_kernel
+from freqsgd.training.interrupt import InterruptedFitError
+from freqsgd.training.rules import Rule
+from freqsgd.training.settings import Settings
+from freqsgd.training.text_settings import TextSettings
+from freqsgd.training.word_engine import compile_kernels
 
-__all__ = ["REPORT", "command_line", "session"]
+__all__ = ["REPORT", "any_session", "command_line", "session"]
 
 REPORT = "report.html"
 
-
-@overload
-def session(
-    options: DataOptions, threads: int | None, out: Path | None
-) -> AbstractContextManager[tuple[Dataset, Watcher]]: ...
-@overload
-def session(
-    options: DataOptions | TextOptions, threads: int | None, out: Path | None
-) -> AbstractContextManager[tuple[Dataset | Corpus, Watcher]]: ...
+Plans = Sequence[tuple[Rule, Settings | TextSettings]]
 
 
 @contextmanager
 def session(
-    options: DataOptions | TextOptions, threads: int | None, out: Path | None
-) -> Iterator[tuple[Any, Watcher]]:
-    """Load the data and compile the kernels; after Ctrl-C say how to go on."""
+    options: DataOptions, threads: int | None, out: Path | None
+) -> Iterator[tuple[Dataset, Watcher]]:
+    """Load samples and compile the kernels; after Ctrl-C say how to go on."""
+    with _watching(threads, out) as watcher:
+        data = load(options, progress=watcher.loading)
+        watcher.compiling(lambda: step_kernel(np.int32))
+        yield data, watcher
+
+
+@contextmanager
+def any_session(
+    options: DataOptions | TextOptions,
+    plans: Plans,
+    threads: int | None,
+    out: Path | None,
+) -> Iterator[tuple[Dataset | Corpus, Watcher]]:
+    """The same for samples or text, whose kernels depend on what is to be trained."""
+    if isinstance(options, DataOptions):
+        with session(options, threads, out) as made:
+            yield made
+    else:
+        with _watching(threads, out) as watcher:
+            corpus = load_text(options, progress=watcher.loading)
+            watcher.words = corpus.train.raw_words
+            watcher.compiling(lambda: _compile(plans))
+            yield corpus, watcher
+
+
+@contextmanager
+def _watching(threads: int | None, out: Path | None) -> Iterator[Watcher]:
     use_threads(threads)
     with Watcher() as watcher:
-        data: Dataset | Corpus
-        if isinstance(options, TextOptions):
-            data = load_text(options, progress=watcher.loading)
-            watcher.words = data.train.raw_words
-        else:
-            data = load(options, progress=watcher.loading)
-            watcher.compiling()
         try:
-            yield data, watcher
+            yield watcher
         except InterruptedFitError:
             resumable = "the same command with --resume goes on from here"
             advice = "with --out DIR a run can be resumed" if out is None else resumable
             console.print(f"\ninterrupted; {advice}")
             raise typer.Exit(130) from None
+
+
+def _compile(plans: Plans) -> None:
+    for rule, settings in plans:
+        if isinstance(settings, TextSettings):
+            compile_kernels(rule, settings)
 
 
 def command_line() -> str:

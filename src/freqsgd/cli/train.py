@@ -10,7 +10,7 @@ import typer
 
 from freqsgd.cli.options import rule_options, takes
 from freqsgd.cli.request import PresetName, Request, plan, request
-from freqsgd.cli.session import REPORT, command_line, session
+from freqsgd.cli.session import REPORT, any_session, command_line
 from freqsgd.cli.table import print_results
 from freqsgd.data.dataset import DataError
 from freqsgd.report import write_report
@@ -40,7 +40,7 @@ def train(
     Word vectors: freqsgd train --model skipgram --data corpus.txt --out vectors
     """
     its_rule, settings = plan(context, asked, rule, optimizer, lr, preset_name)
-    with session(asked.data, threads, out) as (loaded, watcher):
+    with any_session(asked.data, [(its_rule, settings)], threads, out) as (loaded, watcher):
         record = fit_any(
             loaded,
             its_rule,

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from freqsgd.data.corpus import Corpus, Paragraphs
 from freqsgd.data.dataset import DataError
-from freqsgd.nn.word2vec import CBOW, SkipGram, WordModel
+from freqsgd.nn.word2vec import WordModel
 from freqsgd.training.engine import DivergedError
 from freqsgd.training.rules import Rule
 from freqsgd.training.run import Listener, Run
 from freqsgd.training.similarity import word_similarity
 from freqsgd.training.text_rules import check_rule, with_default_lr
 from freqsgd.training.text_settings import TextSettings
-from freqsgd.training.word_engine import WordEngine, word_engine
+from freqsgd.training.word_engine import WordEngine, compile_kernels, new_model, word_engine
 from freqsgd.training.word_folder import load_words, save_words
 
 __all__ = ["fit_text"]
@@ -75,19 +75,21 @@ class _Run(Run[WordModel]):
         _check(corpus, settings)
         check_rule(rule, settings)
         rule = with_default_lr(rule, settings)
-        model = _new_model(corpus, settings)
-        paragraphs = len(corpus.train)
+        compile_kernels(rule, settings)
+        model = new_model(len(corpus.words), settings)
         super().__init__(
             model,
             word_engine(model, rule, settings, corpus.counts, threads),
             rule,
             settings,
             options={"rule": asdict(rule), "settings": _that_apply(settings)},
-            rows=np.arange(paragraphs),
+            rows=np.arange(len(corpus.train)),
             batch_size=settings.batch_size,
             about={**corpus.summary(), "data": corpus.fingerprint},
             folder=folder,
         )
+        if rule.optimizer == "rowwise-adagrad":
+            self.record["state_rule"] = "one float per row"  # there are no linear weights
         self.corpus = corpus
         self.size = corpus.train.raw_words
         self.torch_threads = None
@@ -140,14 +142,6 @@ class _Run(Run[WordModel]):
     def load_model(self, folder: Path) -> tuple[WordModel, dict[str, Any]]:
         model, _, _, description = load_words(folder)
         return model, description
-
-
-def _new_model(corpus: Corpus, settings: TextSettings) -> WordModel:
-    kind = CBOW if settings.model == "cbow" else SkipGram
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(settings.seed)
-        bias = settings.loss == "softmax"
-        return kind(len(corpus.words), settings.dim, bias=bias, max_norm=settings.max_norm)
 
 
 def _check(corpus: Corpus, settings: TextSettings) -> None:
