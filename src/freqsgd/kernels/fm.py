@@ -27,6 +27,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from freqsgd.kernels.exponential import exp_of_minus_abs
 from freqsgd.kernels.machine import (
     BLOCK,
     compiled,
@@ -354,7 +355,7 @@ def _finish(job, start, size, low, high, scratch):
     losses = numba.carray(pointer(job.block_losses), 1, dtype=np.float64)
     labels, small = scratch.labels, scratch.small
     one, zero = np.float32(1), np.float32(0)
-    _exp_of_minus_abs(logits, high - low, scratch.bits, small)
+    exp_of_minus_abs(logits, high - low, scratch.bits, small)
     mean = one / np.float32(size)
     for i in range(high - low):
         chance = (one if logits[i] >= zero else small[i]) / (one + small[i])
@@ -381,28 +382,6 @@ def _weigh(job, first, slopes, logits, labels, small):
         slopes[i] *= weight
         loss += weight * (max(logits[i], 0.0) - logits[i] * labels[i] + math.log1p(small[i]))
     return loss
-
-
-@compiled
-def _exp_of_minus_abs(x, length, bits, out):
-    """``out = exp(-abs(x))`` to float32's precision, in a form that the compiler vectorises."""
-    power_of_two = bits.view(np.float32)
-    for i in range(length):
-        y = max(np.float32(-126), -abs(x[i]) * np.float32(1.44269504089))  # in powers of 2
-        whole = np.floor(y)
-        bits[i] = (np.int32(whole) + np.int32(127)) << np.int32(23)
-        r = (y - whole - np.float32(0.5)) * np.float32(0.69314718056)  # 2**f = sqrt(2) e**r
-        t = np.float32(1 / 5040)
-        t = t * r + np.float32(1 / 720)
-        t = t * r + np.float32(1 / 120)
-        t = t * r + np.float32(1 / 24)
-        t = t * r + np.float32(1 / 6)
-        t = t * r + np.float32(1 / 2)
-        t = t * r + np.float32(1)
-        t = t * r + np.float32(1)
-        out[i] = np.float32(1.41421356237) * t
-    for i in range(length):
-        out[i] *= power_of_two[i]
 
 
 # ---- second phase ------------------------------------------------------------------------------

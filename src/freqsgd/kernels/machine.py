@@ -124,7 +124,7 @@ def increment(typingctx, address):
 
 
 @intrinsic
-def _read(typingctx, address):
+def read(typingctx, address):
     """The int64 at an address, as last written by any thread."""
 
     def codegen(context, builder, signature, args):
@@ -157,16 +157,44 @@ _CAN_PAUSE = platform.machine() in ("x86_64", "AMD64")
 _CAN_YIELD = os.name == "posix"
 
 
+@intrinsic
+def _replace(typingctx, address, old, new):
+    """Replace the int64 at an address if it is ``old``; returns whether it was."""
+
+    def codegen(context, builder, signature, args):
+        counter = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        pair = builder.cmpxchg(counter, args[1], args[2], "acq_rel", "acquire")
+        return builder.extract_value(pair, 1)
+
+    return types.boolean(types.int64, types.int64, types.int64), codegen
+
+
+@compiled
+def take_ready(address, unit, needed):
+    """Take ``unit`` from the counter at an address, if it is the next one and is ready.
+
+    It is ready when the counter of finished units, 64 bytes on, has come to ``needed``. A thread
+    that waits holds no unit, so one that the system has stopped seldom keeps others waiting.
+    """
+    return read(address + 64) >= needed and _replace(address, unit, unit + 1)
+
+
 @compiled
 def wait_for(address, value):
     """Wait until the int64 at an address is at least ``value``: spin, and soon give way."""
     spins = 0
-    while _read(address) < value:
-        spins += 1
-        if _CAN_YIELD and spins > 4096:
-            _yield()
-        elif _CAN_PAUSE:
-            _pause()
+    while read(address) < value:
+        spins = idle(spins)
+
+
+@compiled
+def idle(spins):
+    """Do nothing for a moment; after many of them give way to other threads."""
+    if _CAN_YIELD and spins > 4096:
+        _yield()
+    elif _CAN_PAUSE:
+        _pause()
+    return spins + 1
 
 
 LANES = (

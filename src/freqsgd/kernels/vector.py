@@ -17,8 +17,8 @@ from freqsgd.kernels.machine import LANES
 
 __all__ = ["LANES", "load", "number_at", "root", "set_number", "splat", "store", "total"]
 
-_FLOAT = ir.FloatType()
-_VECTOR = ir.VectorType(_FLOAT, LANES)
+FLOAT = ir.FloatType()
+VECTOR = ir.VectorType(FLOAT, LANES)
 
 
 class _Vector(types.Type):
@@ -32,7 +32,7 @@ vector = _Vector()
 @register_model(_Vector)
 class _VectorModel(models.PrimitiveModel):
     def __init__(self, dmm, fe_type):
-        super().__init__(dmm, fe_type, _VECTOR)
+        super().__init__(dmm, fe_type, VECTOR)
 
 
 @intrinsic
@@ -40,7 +40,7 @@ def load(typingctx, address):
     """Eight numbers at an address."""
 
     def codegen(context, builder, signature, args):
-        return builder.load(builder.inttoptr(args[0], _VECTOR.as_pointer()), align=4)
+        return builder.load(builder.inttoptr(args[0], VECTOR.as_pointer()), align=4)
 
     return vector(types.int64), codegen
 
@@ -50,7 +50,7 @@ def store(typingctx, address, value):
     """Write eight numbers to an address."""
 
     def codegen(context, builder, signature, args):
-        builder.store(args[1], builder.inttoptr(args[0], _VECTOR.as_pointer()), align=4)
+        builder.store(args[1], builder.inttoptr(args[0], VECTOR.as_pointer()), align=4)
         return context.get_dummy_value()
 
     return types.void(types.int64, vector), codegen
@@ -61,7 +61,7 @@ def number_at(typingctx, address):
     """One number at an address."""
 
     def codegen(context, builder, signature, args):
-        return builder.load(builder.inttoptr(args[0], _FLOAT.as_pointer()))
+        return builder.load(builder.inttoptr(args[0], FLOAT.as_pointer()))
 
     return types.float32(types.int64), codegen
 
@@ -71,7 +71,7 @@ def set_number(typingctx, address, number):
     """Write one number to an address."""
 
     def codegen(context, builder, signature, args):
-        builder.store(args[1], builder.inttoptr(args[0], _FLOAT.as_pointer()))
+        builder.store(args[1], builder.inttoptr(args[0], FLOAT.as_pointer()))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.float32), codegen
@@ -82,12 +82,17 @@ def splat(typingctx, number):
     """Eight times the same number."""
 
     def codegen(context, builder, signature, args):
-        zero = ir.IntType(32)(0)
-        first = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), args[0], zero)
-        mask = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        return builder.shuffle_vector(first, ir.Constant(_VECTOR, ir.Undefined), mask)
+        return splat_value(builder, args[0])
 
     return vector(types.float32), codegen
+
+
+def splat_value(builder, number):
+    """The instructions of :func:`splat`."""
+    nothing = ir.Constant(VECTOR, ir.Undefined)
+    first = builder.insert_element(nothing, number, ir.IntType(32)(0))
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    return builder.shuffle_vector(first, nothing, mask)
 
 
 @intrinsic
@@ -95,7 +100,7 @@ def root(typingctx, value):
     """The square roots."""
 
     def codegen(context, builder, signature, args):
-        kind = ir.FunctionType(_VECTOR, [_VECTOR])
+        kind = ir.FunctionType(VECTOR, [VECTOR])
         name = f"llvm.sqrt.v{LANES}f32"
         return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), args)
 
@@ -107,18 +112,23 @@ def total(typingctx, value):
     """The sum of the eight, in a fixed order: halves, quarters, eighths."""
 
     def codegen(context, builder, signature, args):
-        value, width = args[0], LANES
-        while width > 1:
-            width //= 2
-            kind = ir.VectorType(ir.IntType(32), width)
-            halves = [
-                builder.shuffle_vector(value, value, ir.Constant(kind, list(range(k, k + width))))
-                for k in (0, width)
-            ]
-            value = builder.fadd(*halves)
-        return builder.extract_element(value, ir.IntType(32)(0))
+        return sum_of_lanes(builder, args[0])
 
     return types.float32(vector), codegen
+
+
+def sum_of_lanes(builder, value):
+    """The instructions of :func:`total`."""
+    width = LANES
+    while width > 1:
+        width //= 2
+        kind = ir.VectorType(ir.IntType(32), width)
+        halves = [
+            builder.shuffle_vector(value, value, ir.Constant(kind, list(range(k, k + width))))
+            for k in (0, width)
+        ]
+        value = builder.fadd(*halves)
+    return builder.extract_element(value, ir.IntType(32)(0))
 
 
 def _define(symbol, name):

@@ -1,0 +1,173 @@
+"""The first phase of a block of words: which rows it needs, how often, at which rates."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from freqsgd.kernels.machine import compiled, pointer
+from freqsgd.kernels.rows import rate
+from freqsgd.kernels.word2vec_job import row_bytes_of
+
+__all__ = ["make_plan"]
+
+
+@compiled
+def make_plan(job, block, counts):
+    """Find the rows of a block and their rates; count first, as the law wants it."""
+    inputs, targets, pool = job.inputs, job.block, job.pool
+    rows = numba.carray(pointer(job.rows), inputs + targets + pool, dtype=np.int64)
+    input_counts = numba.carray(pointer(job.input_counts), job.words, dtype=counts.dtype)
+    output_counts = numba.carray(pointer(job.output_counts), job.words, dtype=counts.dtype)
+    counted = job.input_counts != 0
+    if job.cbow != 0:
+        samples = _plan_cbow(job, block, rows, input_counts, output_counts, counted)
+    else:
+        samples = _plan_skipgram(job, block, rows, input_counts, output_counts, counted)
+    _draw_noise(job, block, rows[inputs + targets :])
+    job.samples += samples
+    if counted:  # a noise word is touched by its share of all samples
+        touched = output_counts.dtype.type(samples * job.negatives // pool)
+        for k in range(inputs + targets, inputs + targets + pool):
+            output_counts[rows[k]] += touched
+    if job.rowwise != 0:
+        _find_owners(job, rows)
+    else:
+        n = max(1, job.samples)
+        frequencies = numba.carray(pointer(job.input_frequencies), job.words, dtype=np.float32)
+        known, table = job.input_frequencies != 0, job.input
+        _find_rates(job, rows, 0, inputs, table, known, frequencies, counted, input_counts, n)
+        frequencies = numba.carray(pointer(job.output_frequencies), job.words, dtype=np.float32)
+        last, table = inputs + targets + pool, job.output
+        _find_rates(job, rows, inputs, last, table, known, frequencies, counted, output_counts, n)
+
+
+@compiled
+def _plan_skipgram(job, block, rows, input_counts, output_counts, counted):
+    """Rows of inputs and targets, the pairs of each; returns the number of pairs."""
+    ids = numba.carray(pointer(job.ids), job.length, dtype=np.int32)
+    starts = numba.carray(pointer(job.starts), job.length, dtype=np.int32)
+    ends = numba.carray(pointer(job.ends), job.length, dtype=np.int32)
+    weights = numba.carray(pointer(job.weights), job.inputs, dtype=np.float32)
+    window, full = job.window, job.full != 0
+    first, last = block * job.block, min((block + 1) * job.block, job.length)
+    samples = 0
+    for k in range(job.inputs):
+        j, pairs = first - window + k, 0
+        if 0 <= j < min(last + window, job.length) and is_centre(j, starts, ends, window, full):
+            low = max(starts[j], j - window, first)
+            high = min(ends[j], j + window + 1, last)
+            pairs = max(0, high - low - (1 if low <= j < high else 0))
+        rows[k] = ids[j] if pairs > 0 else -1
+        weights[k] = pairs
+        samples += pairs
+        if counted and pairs > 0:
+            input_counts[ids[j]] += input_counts.dtype.type(pairs)
+    for k in range(job.block):
+        i, pairs = first + k, 0
+        if i < last:
+            for j in range(max(starts[i], i - window), min(ends[i], i + window + 1)):
+                if j != i and is_centre(j, starts, ends, window, full):
+                    pairs += 1
+        rows[job.inputs + k] = ids[i] if pairs > 0 else -1
+        if counted and pairs > 0:
+            output_counts[ids[i]] += output_counts.dtype.type(pairs)
+    return samples
+
+
+@compiled
+def _plan_cbow(job, block, rows, input_counts, output_counts, counted):
+    """Rows of inputs and targets, which targets have a window; returns their number."""
+    ids = numba.carray(pointer(job.ids), job.length, dtype=np.int32)
+    starts = numba.carray(pointer(job.starts), job.length, dtype=np.int32)
+    ends = numba.carray(pointer(job.ends), job.length, dtype=np.int32)
+    weights = numba.carray(pointer(job.weights), job.inputs, dtype=np.float32)
+    window, full = job.window, job.full != 0
+    first, last = block * job.block, min((block + 1) * job.block, job.length)
+    one = input_counts.dtype.type(1)
+    samples = 0
+    for k in range(job.inputs):
+        rows[k] = -1
+    for k in range(job.block):
+        i = first + k
+        rows[job.inputs + k] = -1
+        weights[k] = 0
+        if i < last and ends[i] - starts[i] > 1 and is_centre(i, starts, ends, window, full):
+            rows[job.inputs + k] = ids[i]
+            weights[k] = 1
+            samples += 1
+            if counted:
+                output_counts[ids[i]] += one
+            for j in range(max(starts[i], i - window), min(ends[i], i + window + 1)):
+                if j != i:
+                    rows[j - first + window] = ids[j]
+                    if counted:
+                        input_counts[ids[j]] += one
+    return samples
+
+
+@compiled
+def is_centre(j, starts, ends, window, full):
+    return not full or (j - starts[j] >= window and ends[j] - j > window)
+
+
+@compiled
+def _draw_noise(job, block, rows):
+    """Draw the pool: a stream of random numbers that block and seed determine."""
+    noise = numba.carray(pointer(job.noise), job.words, dtype=np.float64)
+    state = np.uint64(job.seed) + np.uint64(block) * np.uint64(0xD1342543DE82EF95)
+    for k in range(len(rows)):
+        state += np.uint64(0x9E3779B97F4A7C15)  # splitmix64
+        z = state
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+        wanted = np.float64(z >> np.uint64(11)) / 9007199254740992.0
+        low, high = 0, job.words - 1
+        while low < high:
+            middle = (low + high) // 2
+            if noise[middle] > wanted:
+                high = middle
+            else:
+                low = middle + 1
+        rows[k] = low
+
+
+@compiled
+def _find_rates(job, rows, first, last, table, known, frequencies, counted, counts, n):
+    """Where gradients go, and times which rate."""
+    targets = numba.carray(pointer(job.targets), last, dtype=np.int64)
+    scales = numba.carray(pointer(job.scales), last, dtype=np.float32)
+    lr, power, cap, row_bytes = job.lr, job.power, job.cap, job.dim * 4
+    for k in range(first, last):
+        row = rows[k]
+        if row >= 0:
+            p = 1.0
+            if known:
+                p = np.float64(frequencies[row])
+            elif counted:
+                p = max(1, counts[row]) / n
+            targets[k] = table + row * row_bytes
+            scales[k] = -rate(p, lr, power, cap)
+
+
+@compiled
+def _find_owners(job, rows):
+    """Where the gradients of a row are added up: at its first place."""
+    length, row_bytes = len(rows), row_bytes_of(job)
+    targets = numba.carray(pointer(job.targets), length, dtype=np.int64)
+    scales = numba.carray(pointer(job.scales), length, dtype=np.float32)
+    owners = numba.carray(pointer(job.owners), length, dtype=np.int64)
+    marks = numba.carray(pointer(job.marks), (2, job.words), dtype=np.int64)
+    for k in range(length):
+        owners[k] = -1
+        if rows[k] >= 0:
+            table = 0 if k < job.inputs else 1
+            if marks[table, rows[k]] < 0:
+                marks[table, rows[k]] = k
+            owners[k] = marks[table, rows[k]]
+            targets[k] = job.gradients + owners[k] * row_bytes
+            scales[k] = 1
+    for k in range(length):
+        if rows[k] >= 0:
+            marks[0 if k < job.inputs else 1, rows[k]] = -1

@@ -1,0 +1,167 @@
+"""The last phases: gradients, a few columns of all rows at a time, and their use."""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+
+from freqsgd.kernels.machine import compiled, pointer
+from freqsgd.kernels.tile import add_outer, put, zeros
+from freqsgd.kernels.vector import load, number_at, set_number, splat, store
+from freqsgd.kernels.word2vec_job import GUARD, PARTS, ROWS, VECTOR_BYTES, band_width, row_bytes_of
+
+__all__ = ["adagrad", "update_one", "update_three", "update_two"]
+
+
+def _updater(columns):
+    """The update of a slice of so many vectors."""
+
+    @compiled
+    def update_inputs(job, block, offset, scratch):
+        """Skip-gram's inputs, a tile at a time: noise and band."""
+        row_bytes, pool, width, window = row_bytes_of(job), job.pool, band_width(job), job.window
+        targets = job.copies + job.inputs * row_bytes + offset
+        noise = targets + job.block * row_bytes
+        at = np.int64(scratch.ctypes.data)
+        for j in range(0, job.inputs, ROWS):
+            tile = zeros(ROWS, columns)
+            slopes = job.noise_slopes + j * pool * 4
+            for n in range(pool):
+                tile = add_outer(tile, noise + n * row_bytes, slopes + n * 4, pool * 4)
+            for i in range(max(0, j - 2 * window), min(job.block, j + ROWS)):
+                slope = job.band + (i * width + GUARD + j - i) * 4
+                tile = add_outer(tile, targets + i * row_bytes, slope, 4)
+            put(tile, at, columns * VECTOR_BYTES)
+            _add(job, j, ROWS, offset, at, columns)
+
+    @compiled
+    def update_targets(job, block, offset, scratch):
+        """Skip-gram's targets: the other side of the band."""
+        row_bytes, width = row_bytes_of(job), band_width(job)
+        inputs, at = job.copies + offset, np.int64(scratch.ctypes.data)
+        for i in range(0, job.block, ROWS):
+            tile = zeros(ROWS, columns)
+            for j in range(i, i + ROWS + 2 * job.window):
+                slope = job.band + (i * width + GUARD + j - i) * 4
+                tile = add_outer(tile, inputs + j * row_bytes, slope, (width - 1) * 4)
+            put(tile, at, columns * VECTOR_BYTES)
+            _add(job, job.inputs + i, ROWS, offset, at, columns)
+
+    @compiled
+    def update_noise(job, vectors, length, offset, scratch):
+        row_bytes, pool = row_bytes_of(job), job.pool
+        at = np.int64(scratch.ctypes.data)
+        for n in range(0, pool, ROWS):
+            tile = zeros(ROWS, columns)
+            for j in range(length):
+                slope = job.noise_slopes + (j * pool + n) * 4
+                tile = add_outer(tile, vectors + j * row_bytes + offset, slope, 4)
+            put(tile, at, columns * VECTOR_BYTES)
+            _add(job, job.inputs + job.block + n, ROWS, offset, at, columns)
+
+    @compiled
+    def update_windows(job, block, offset, scratch):
+        """CBOW's targets, and the inputs of their windows."""
+        row_bytes, pool, window, first = row_bytes_of(job), job.pool, job.window, block * job.block
+        slice_bytes, at = columns * VECTOR_BYTES, np.int64(scratch.ctypes.data)
+        targets = job.copies + job.inputs * row_bytes + offset
+        noise, own = targets + job.block * row_bytes, at + ROWS * slice_bytes
+        sums = own + job.block * slice_bytes
+        starts = numba.carray(pointer(job.starts), job.length, dtype=np.int32)
+        ends = numba.carray(pointer(job.ends), job.length, dtype=np.int32)
+        band = numba.carray(pointer(job.band), job.block, dtype=np.float32)
+        weights = numba.carray(pointer(job.weights), job.inputs, dtype=np.float32)
+        for i in range(0, job.block, ROWS):
+            tile = zeros(ROWS, columns)
+            slopes = job.noise_slopes + i * pool * 4
+            for n in range(pool):
+                tile = add_outer(tile, noise + n * row_bytes, slopes + n * 4, pool * 4)
+            put(tile, own + i * slice_bytes, slice_bytes)
+        for at_sum in range(sums, sums + job.inputs * slice_bytes, VECTOR_BYTES):
+            store(at_sum, splat(np.float32(0)))
+        for k in range(job.block):
+            if weights[k] == 0:
+                continue
+            slope, i = splat(band[k]), first + k
+            start, end = max(starts[i], i - window), min(ends[i], i + window + 1)
+            inverse = splat(np.float32(1) / np.float32(end - start - 1))
+            for v in range(0, slice_bytes, VECTOR_BYTES):
+                hidden = load(job.hidden + k * row_bytes + offset + v)
+                gradient = load(own + k * slice_bytes + v)
+                gradient = gradient + slope * load(targets + k * row_bytes + v)
+                store(own + k * slice_bytes + v, slope * hidden)
+                gradient = gradient * inverse
+                for j in range(start - first + window, end - first + window):
+                    if j != k + window:
+                        to = sums + j * slice_bytes + v
+                        store(to, load(to) + gradient)
+        _add(job, 0, job.inputs, offset, sums, columns)
+        _add(job, job.inputs, job.block, offset, own, columns)
+
+    @compiled
+    def update(job, block, first, scratch):
+        offset = first * VECTOR_BYTES
+        if job.cbow != 0:
+            update_windows(job, block, offset, scratch)
+            update_noise(job, job.hidden, job.block, offset, scratch)
+        else:
+            update_inputs(job, block, offset, scratch)
+            update_targets(job, block, offset, scratch)
+            update_noise(job, job.copies, job.inputs, offset, scratch)
+
+    return update
+
+
+@compiled
+def _add(job, first, length, offset, at, columns):
+    """Add a slice of gradients, one row after another at an address, to where they go."""
+    rows = numba.carray(pointer(job.rows), first + length, dtype=np.int64)
+    targets = numba.carray(pointer(job.targets), first + length, dtype=np.int64)
+    scales = numba.carray(pointer(job.scales), first + length, dtype=np.float32)
+    size = (
+        columns * VECTOR_BYTES
+        if job.rowwise != 0
+        else min(columns * VECTOR_BYTES, job.dim * 4 - offset)
+    )
+    whole = size - size % VECTOR_BYTES
+    for r in range(length):
+        if rows[first + r] < 0:
+            continue
+        to, source = targets[first + r] + offset, at + r * columns * VECTOR_BYTES
+        scale = splat(scales[first + r])
+        for v in range(0, whole, VECTOR_BYTES):
+            store(to + v, load(to + v) + scale * load(source + v))
+        for v in range(whole, size, 4):
+            set_number(to + v, number_at(to + v) + scales[first + r] * number_at(source + v))
+
+
+update_one, update_two, update_three = _updater(1), _updater(2), _updater(3)
+
+
+@compiled
+def adagrad(job, part):
+    """Update a part of the block's rows by their whole gradients."""
+    length = job.inputs + job.block + job.pool
+    rows = numba.carray(pointer(job.rows), length, dtype=np.int64)
+    owners = numba.carray(pointer(job.owners), length, dtype=np.int64)
+    states = (job.input_state, job.output_state)
+    tables, dim = (job.input, job.output), job.dim
+    for k in range(length * part // PARTS, length * (part + 1) // PARTS):
+        if owners[k] != k or rows[k] < 0:
+            continue
+        table = 0 if k < job.inputs else 1
+        state = numba.carray(pointer(states[table]), job.words, dtype=np.float32)
+        start = tables[table] + rows[k] * dim * 4
+        weight = numba.carray(pointer(start), dim, dtype=np.float32)
+        start = job.gradients + k * row_bytes_of(job)
+        gradient = numba.carray(pointer(start), dim, dtype=np.float32)
+        squares = np.float32(0)
+        for j in range(dim):
+            squares += gradient[j] * gradient[j]
+        state[rows[k]] += squares / dim
+        by = np.float32(job.lr / (math.sqrt(state[rows[k]]) + job.eps))
+        for j in range(dim):
+            weight[j] -= by * gradient[j]
+            gradient[j] = 0
