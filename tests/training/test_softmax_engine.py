@@ -258,7 +258,7 @@ def test_what_cannot_be_trained_is_refused():
 
     with pytest.raises(DataError, match="no linear weights"):
         engine(Rule("cfsgd", 0.1, linear_lr_scale=2.0))
-    with pytest.raises(DataError, match="rowwise-adagrad has no weight decay"):
+    with pytest.raises(DataError, match="does not go with rowwise-adagrad"):
         engine(Rule("rowwise-adagrad", 0.1, weight_decay=0.1))
     with pytest.raises(ValueError, match="float32 on the CPU"):
         engine(model=model_of("cbow").double())

@@ -19,6 +19,7 @@ from freqsgd.optim import CFSGD, FASGD
 from freqsgd.training.engine import DivergedError
 from freqsgd.training.rules import Rule
 from freqsgd.training.softmax_layer import SoftmaxLayer
+from freqsgd.training.text_rules import check_rule
 from freqsgd.training.text_settings import TextSettings
 from freqsgd.training.windows import (
     Samples,
@@ -64,6 +65,7 @@ class SoftmaxEngine:
         counts: NDArray[np.int64],
         threads: int | None = None,
     ) -> None:
+        check_rule(rule, settings)
         _check_model(model, counts)
         self.model, self.rule, self.settings = model, rule, settings
         self.threads = torch.get_num_threads() if threads is None else threads

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.optim import Optimizer
 
-from freqsgd.data.dataset import DataError
 from freqsgd.optim import CFSGD, FASGD
 from freqsgd.training.rules import Rule
 
@@ -24,13 +23,12 @@ def word_optimizer(
     """The optimizer of a rule, for tables that have a row for each word.
 
     Args:
-        rule: its name and options
+        rule: its name and options, which have been checked
         inputs: the table that predicts
         outputs: the tables of the words that are predicted, one in each sample
         counts: occurrences of each word in the training text, for fasgd
         per_sample: words of ``inputs`` that a full sample uses
     """
-    _check(rule)
     tables = [inputs, *outputs]
     plain: dict[str, Any] = {"lr": rule.law.lr, "weight_decay": rule.weight_decay}
     law = {
@@ -58,15 +56,6 @@ def word_optimizer(
     for table in tables:  # so that the state has its size from the start
         optimizer.set_counts(table, torch.zeros(len(table), dtype=torch.int64), 0)
     return optimizer
-
-
-def _check(rule: Rule) -> None:
-    if (rule.linear_lr_scale, rule.linear_decay_scale) != (1.0, 1.0):
-        raise DataError("word models have no linear weights: leave their learning rate and decay")
-    if rule.optimizer == "rowwise-adagrad" and rule.weight_decay > 0:
-        raise DataError(
-            "rowwise-adagrad has no weight decay for word models: use another optimizer"
-        )
 
 
 class RowwiseAdagrad(Optimizer):
