@@ -23,7 +23,7 @@ def neighbors(
     tokens: Annotated[
         list[str],
         typer.Argument(
-            help="Words; for a recommender a field, then tokens of it.", metavar="[FIELD] TOKEN..."
+            help="Words; for a recommender a field, then tokens of it.", metavar="[FIELD] TOKEN"
         ),
     ],
     top: Annotated[int, typer.Option(help="How many neighbours.")] = 10,

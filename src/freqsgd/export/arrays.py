@@ -56,5 +56,9 @@ def read(path: Path) -> dict[str, NDArray[Any]] | None:
             return None
         with np.load(path, allow_pickle=False) as packed:
             return dict(packed)
-    except (OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+    except DataError:
+        raise
+    except OSError as error:
         raise DataError(f"cannot read {path}: {error}") from error
+    except (ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"{path} is damaged or not a file of vectors ({error})") from error
