@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from freqsgd.cli.app import run as app_run
+from freqsgd.cli.table import _table
 from freqsgd.data.zipf_text import zipf_text
 from freqsgd.training.word_folder import load_words
 
@@ -229,3 +230,9 @@ def test_commands_for_recommenders_say_that_word_vectors_are_none(freqsgd, tmp_p
     assert "no search of settings for cbow" in errors
     freqsgd("train", *SOFTMAX, "--out", "words")
     assert "holds word vectors" in freqsgd("predict", "words", "text.txt", code=2)
+
+
+def test_a_table_too_wide_for_the_terminal_has_a_column_per_optimizer():
+    rows = [{"optimizer": name, "test loss": "2.3461"} for name in ("sgd", "cfsgd", "adam")]
+    heads = [[column.header for column in _table(rows, width).columns] for width in (80, 15)]
+    assert heads == [["optimizer", "test loss"], ["optimizer", "sgd", "cfsgd", "adam"]]

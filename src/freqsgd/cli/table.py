@@ -13,7 +13,7 @@ _Row = dict[str, str]
 
 
 def print_results(results: dict[str, Any]) -> None:
-    """What was trained, and one line per optimizer."""
+    """What was trained, and how each optimizer did."""
     console = Console(highlight=False, width=None if Console().is_terminal else 140)
     text = results["dataset"].get("kind") == "text"
     about, row = (_about_text, _of_text) if text else (_about_samples, _of_samples)
@@ -21,7 +21,7 @@ def print_results(results: dict[str, Any]) -> None:
     if "best_possible" in results:
         best_possible = results["best_possible"]["val_auc"]
         console.print(f"best validation AUC that any model could reach: {best_possible:.4f}")
-    console.print(_table([row(run) for run in results["runs"]]))
+    console.print(_table([row(run) for run in results["runs"]], console.width))
     for run in results["runs"]:
         if "error" in run:
             console.print(f"{run['optimizer']}: {run['error']}")
@@ -42,12 +42,17 @@ def _about_text(dataset: dict[str, Any], model: dict[str, Any]) -> str:
     )
 
 
-def _table(rows: list[_Row]) -> Table:
+def _table(rows: list[_Row], width: int) -> Table:
+    """A line per optimizer; a column per optimizer where lines would be too long."""
+    lines = [list(rows[0]), *(list(row.values()) for row in rows)]
+    columns = list(zip(*lines, strict=True))
+    if sum(max(map(len, column)) + 2 for column in columns) - 2 > width:
+        lines = [list(column) for column in columns]
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in rows[0]:
-        table.add_column(name, justify="left" if name == "optimizer" else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row.values())
+    for number, name in enumerate(lines[0]):
+        table.add_column(name, justify="right" if number else "left", no_wrap=True)
+    for line in lines[1:]:
+        table.add_row(*line)
     return table
 
 
