@@ -19,14 +19,14 @@ _SOONEST, _LATEST = 16, 1024  # calls until the other number is tried again
 class Team:
     """As many threads as asked for, or one: whichever was faster of late.
 
-    Args:
+    Attributes:
         most: threads that are asked for
     """
 
     def __init__(self, most: int) -> None:
         if most < 1:
             raise ValueError(f"threads must be at least 1, got {most}")
-        self._others = [1, most] if most > 1 else [1, 1]
+        self.most = most
         self._speeds: dict[int, float] = {}
         self._calls, self._interval = 0, _SOONEST
 
@@ -39,7 +39,7 @@ class Team:
         self._speeds[threads] = work / max(time.perf_counter() - start, 1e-9)
 
     def _next(self) -> int:
-        one, most = self._others
+        one, most = 1, self.most
         if most not in self._speeds:
             return most
         if one not in self._speeds:

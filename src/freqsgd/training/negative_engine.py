@@ -14,6 +14,7 @@ from torch.nn.functional import softplus
 
 from freqsgd.data.corpus import Paragraphs
 from freqsgd.kernels import word2vec_job as kernels
+from freqsgd.kernels.pairs import pair_products
 from freqsgd.kernels.team import Team
 from freqsgd.kernels.threads import run
 from freqsgd.kernels.word2vec import block_kernel
@@ -29,8 +30,8 @@ __all__ = ["NegativeEngine", "noise_distribution"]
 
 _BLOCK = {"skipgram": 16, "cbow": 64}  # words; longer ones learn from weights that are out of date
 _CALL = 4096  # words of a call of the kernel: some milliseconds
-_DRAWS = 1024  # noise words of an evaluation
-_PAIRS = 4096  # samples that are evaluated at a time
+_DRAWS = {"skipgram": 4096, "cbow": 512}  # noise words of an evaluation
+_ROWS = 1024  # whose products with them are held at a time
 
 
 class NegativeEngine:
@@ -70,6 +71,7 @@ class NegativeEngine:
         self._state = _new_state(model, rule, settings, counts * self._share, self._noise)
         self._job, self._buffers = _new_job(model, rule, settings)
         self._job["noise"] = self._cumulative.ctypes.data
+        self._blocks_at_once = _CALL // _BLOCK[settings.model]
 
     @property
     def state(self) -> dict[str, Tensor]:
@@ -108,9 +110,11 @@ class NegativeEngine:
     def evaluate(self, text: Paragraphs) -> WordLosses:
         """The losses of a text, all of its words included.
 
-        Noise is drawn once for all, the same in every evaluation.
+        The noise is the same in every evaluation: words in the order of their counts, evenly
+        spaced in their cumulative probability.
         """
-        drawn = np.random.default_rng(0).choice(len(self._noise), _DRAWS, p=self._noise)
+        draws = _DRAWS[self.settings.model]
+        drawn = np.searchsorted(self._cumulative, (np.arange(draws) + 0.5) / draws, side="right")
         noise = self.model.output.weight.detach()[torch.from_numpy(drawn)]
         found = (
             (samples, self._losses(samples, noise))
@@ -119,17 +123,16 @@ class NegativeEngine:
         return losses_by_word(found, self.model)
 
     def _losses(self, samples: Samples, noise: Tensor) -> NDArray[np.float32]:
-        losses = torch.empty(len(samples))
         with torch.no_grad():
             hidden = self.model.hidden(torch.from_numpy(samples.inputs))
-            of_noise = torch.cat([softplus(some @ noise.T).mean(1) for some in hidden.split(4096)])
-            rows, targets = torch.from_numpy(samples.rows), torch.from_numpy(samples.targets)
-            for first in range(0, len(samples), _PAIRS):
-                some = slice(first, first + _PAIRS)
-                right = self.model.output.weight[targets[some]]
-                losses[some] = softplus(-(hidden[rows[some]] * right).sum(1))
-            losses += self.settings.negatives * of_noise[rows]
-        return losses.numpy()
+            each = [softplus(some @ noise.T).mean(1) for some in hidden.split(_ROWS)]
+            output = self.model.output.weight.numpy()
+            targets, rows = samples.targets, samples.rows
+            products = pair_products(hidden.numpy(), rows, output, targets, self._team.most)
+            losses = softplus(-torch.from_numpy(products))
+            losses += self.settings.negatives * torch.cat(each)[torch.from_numpy(rows)]
+        found: NDArray[np.float32] = losses.numpy()
+        return found
 
     def _step(
         self,
@@ -143,7 +146,7 @@ class NegativeEngine:
         lows = np.repeat(starts[:-1], lengths).astype(np.int32)
         highs = np.repeat(starts[1:], lengths).astype(np.int32)
         block = int(self._job["block"][0])
-        blocks, at_once = -(-len(words) // block), _CALL // block
+        blocks = -(-len(words) // block)
         losses = np.zeros((blocks, kernels.PARTS))
         counters = np.zeros(16, np.int64)
         job = self._job
@@ -156,19 +159,22 @@ class NegativeEngine:
         job["output"] = self.model.output.weight.data_ptr()
         for name, tensor in self._state.items():
             job[name] = tensor.data_ptr()
-        counts = self._state.get("input_counts")
-        wide = counts is not None and counts.dtype == torch.int64
-        kernel = block_kernel(np.int64 if wide else np.int32)
-        for first in range(0, blocks, at_once):
-            job["first"], job["last"] = first, min(first + at_once, blocks)
+        for first in range(0, blocks, self._blocks_at_once):
             counters[:] = 0
-            with self._team.call(int(job["last"][0]) - first) as threads:
-                run(kernel, job, threads)
+            self._run(first, min(first + self._blocks_at_once, blocks))
         increment_version([self.model.input.weight, self.model.output.weight])
         if job["bad"][0] >= 0:
             raise DivergedError(self.steps)
         self.samples = int(job["samples"][0])
         return float(losses.sum())
+
+    def _run(self, first: int, last: int) -> None:
+        """Run the kernel over some blocks of a step."""
+        counts = self._state.get("input_counts")
+        wide = counts is not None and counts.dtype == torch.int64
+        self._job["first"], self._job["last"] = first, last
+        with self._team.call(last - first) as threads:
+            run(block_kernel(np.int64 if wide else np.int32), self._job, threads)
 
     def _widen_counts(self, words: int) -> None:
         """Counts that might not fit 32 bits become 64."""
