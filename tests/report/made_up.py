@@ -106,8 +106,8 @@ def point(epoch: int, auc: float | None, seconds: float | None = None) -> dict[s
 
 
 def plain(text: str) -> str:
-    """Words without the spaces that keep a number beside its unit."""
-    return text.replace("\N{NO-BREAK SPACE}", " ")
+    """Words without the spaces and hyphens that keep a number beside its unit or name."""
+    return text.replace("\N{NO-BREAK SPACE}", " ").replace("\N{NON-BREAKING HYPHEN}", "-")
 
 
 def make_study(optimizer: str, **changes: Any) -> dict[str, Any]:

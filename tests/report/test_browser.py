@@ -10,6 +10,7 @@ import pytest
 
 from freqsgd.report import write_report
 from tests.report.made_up import HOSTILE, make_results, make_run, make_study, make_tuned
+from tests.report.made_up_text import make_text_results, make_text_run
 
 pytestmark = pytest.mark.ci
 
@@ -177,6 +178,27 @@ def test_a_search_is_drawn_follows_the_legend_and_fits_a_phone(open_page):
     page.get_by_role("button", name="CF-SGD").click()
     shown = "document.getElementById('chart-learning-rates').data.map(trace => trace.visible)"
     assert page.evaluate(shown) == [False, False, True, True]
+
+
+def test_a_text_model_is_drawn_follows_the_legend_and_fits_a_phone(open_page):
+    page = open_page(make_text_results(), viewport={"width": 390, "height": 800})
+    for name in ("training-loss", "validation"):
+        assert page.locator(f"#chart-{name} .scatterlayer .trace").count() == 3
+    for name in ("frequency", "centre-frequency"):  # SGD is the line that bars start from
+        assert page.locator(f"#chart-{name} .barlayer .point").count() == 6
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.get_by_role("button", name="CF-SGD").click()
+    shown = "document.getElementById('chart-frequency').data.map(trace => trace.visible)"
+    assert page.evaluate(shown) == [False, True]
+
+
+def test_the_widest_table_of_a_text_model_fits_a_wide_screen(open_page):
+    names = ("sgd", "cfsgd", "adagrad", "rowwise-adagrad", "adam")
+    page = open_page(
+        make_text_results(*map(make_text_run, names)), viewport={"width": 1200, "height": 800}
+    )
+    beyond = "(table => table.scrollWidth - table.clientWidth)(document.querySelector('.scroll'))"
+    assert page.evaluate(beyond) == 0
 
 
 def test_no_text_of_a_table_lies_over_its_neighbour_on_a_phone(open_page):

@@ -9,7 +9,7 @@ pytest.importorskip("plotly", reason='needs plotly: pip install "freqsgd[cli]"')
 
 from freqsgd.data import DataError
 from freqsgd.report import write_report
-from tests.report.made_up import HOSTILE, make_results, make_run, point
+from tests.report.made_up import HOSTILE, make_results, make_run, plain, point
 
 
 class Elements(HTMLParser):
@@ -33,7 +33,7 @@ class Elements(HTMLParser):
 
     @property
     def text(self) -> str:
-        return "".join(self.words).replace("\N{NO-BREAK SPACE}", " ")
+        return plain("".join(self.words))
 
 
 def written(results, folder) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from freqsgd.report.results import Results, display_name
-from freqsgd.report.wording import enumerate_words, thousands
+from freqsgd.report.wording import enumerate_words, score, thousands
 
-__all__ = ["model_words", "sample_words", "text_words"]
+__all__ = ["even_guess", "model_words", "sample_words", "text_words"]
 
 LOSSES = {"softmax": "full softmax", "negative": "negative sampling"}
 
@@ -62,9 +63,20 @@ def text_words(results: Results) -> str:
         distinct = f", {counts['tokens']} of them distinct" if "tokens" in counts else ""
         sentences.append(f"The training text has {whole} words{within}{left}{distinct}.")
     held_out = {key: count for key, count in results.splits.items() if key != "train"}
-    if parts := split_words(held_out):
-        sentences.append(f"Held out are {parts}.")
+    if any(held_out.values()):
+        sentences.append(f"Held out are {split_words(held_out)}.")
+    elif held_out:
+        sentences.append("No text is held out.")
     return " ".join(sentences)
+
+
+def even_guess(results: Results) -> str:
+    """What a softmax scores that has learned nothing: a level to see losses against."""
+    words = results.dataset.get("tokens")
+    if results.model.get("loss") != "softmax" or not isinstance(words, int) or words < 2:
+        return ""
+    guess = score(math.log(words))
+    return f"An even guess among the {thousands(words)} words would score {guess} on each of them."
 
 
 def split_words(splits: Mapping[str, float]) -> str:

@@ -18,7 +18,7 @@ from freqsgd.report.wording import score, size
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["curves", "figure", "level_line", "level_text", "state_memory", "state_words"]
+__all__ = ["curves", "figure", "level_line", "state_memory", "state_words"]
 
 MARKED_EPOCHS = 12  # markers on a line, beside the one of the best epoch
 WIDE_SPREAD = 20  # a logarithmic axis where the largest is that many times the smallest
@@ -59,7 +59,7 @@ def curves(results: Results, measure: Metric, chosen_by: Metric) -> Figure | Non
         xaxis={"title": {"text": "epoch"}, "showgrid": False, **whole_ticks(max(epochs))},
         yaxis={},
         shapes=[] if limit is None else [level_line(limit)],
-        annotations=[] if limit is None else [level_text(limit, f"best possible: {score(limit)}")],
+        annotations=[] if limit is None else [level_text(limit, "best possible")],
         meta={"seconds_axis": seconds_axis(results)},
     )
 
@@ -128,7 +128,7 @@ def level_line(level: float) -> dict[str, Any]:
 def level_text(level: float, words: str) -> dict[str, Any]:
     """What such a line stands for."""
     return {
-        "text": words,
+        "text": f"{words}: {score(level)}",
         "xref": "paper",
         "x": 1,
         "y": level,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from freqsgd.report.figures import NO_BOX, figure, level_line, level_text
+from freqsgd.report.figures import NO_BOX, figure, level_line
 from freqsgd.report.measures import CLASSES, Breakdown
 from freqsgd.report.results import Results, Run
 from freqsgd.report.style import Style, styles
@@ -26,6 +26,8 @@ def by_frequency(
         bars(run, place, style, breakdown, level)
         for place, (run, style) in enumerate(zip(results.runs, styles(results.runs), strict=True))
     ]
+    if level:  # SGD itself would take up room for nothing
+        traces = [trace for trace in traces if any(trace["y"])]
     values = [value for trace in traces for value in trace["y"] if value is not None]
     if not values:
         return None
@@ -38,9 +40,8 @@ def by_frequency(
         bargroupgap=0.08,
         hovermode="closest",
         xaxis={"type": "category", "showgrid": False},
-        yaxis={"range": scale, "tickformat": "+.2f" if level else ".2f"},
+        yaxis={"range": scale, "tickformat": "" if level else ".2f"},
         shapes=[level_line(0)] if level else [],
-        annotations=[level_text(0, "SGD")] if level else [],
     )
 
 
@@ -79,15 +80,15 @@ def less(score: float | None, level: float | None) -> float | None:
 
 
 def score_range(values: list[float], is_auc: bool) -> list[float]:
-    """A range that shows differences: its start is seldom 0."""
+    """A range that shows differences: it starts at 0 only if it would start near it."""
     room = max(0.02, max(values) - min(values))
     start = math.floor(20 * (min(values) - room)) / 20
     end = max(values) + 0.15 * room
-    return [max(0.0, start), min(1.0, end) if is_auc else end]
+    return [start if start > min(values) / 4 else 0.0, min(1.0, end) if is_auc else end]
 
 
 def difference_range(values: list[float]) -> list[float]:
-    """A range that holds all values and 0, with room for a word above it."""
+    """A range that holds all values and 0."""
     low, high = min(0.0, *values), max(0.0, *values)
-    room = max(0.001, high - low)
-    return [low - 0.08 * room, high + 0.15 * room]
+    room = 0.08 * max(0.001, high - low)
+    return [low - room, high + room]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from freqsgd.report.data_words import sample_words, text_words
+from freqsgd.report.data_words import even_guess, sample_words, text_words
 from freqsgd.report.measures import Breakdown, Measure, Metric, kept
 from freqsgd.report.results import Results
 from freqsgd.report.similarity import similarity_measures
@@ -74,8 +74,10 @@ class Kind:
     breakdowns: tuple[Breakdown, ...]
     data: Callable[[Results], str]  # how large the data are, in words
     test_data: str
+    guess: str  # what a guess would score on them, in words
     speed: str
     batch: str
+    inapplicable: tuple[str, ...]  # options that are written down and mean nothing here
 
 
 def kind_of(results: Results) -> Kind:
@@ -96,8 +98,10 @@ def of_samples(results: Results) -> Kind:
         breakdowns=(BY_TOKEN,),
         data=sample_words,
         test_data="test samples",
+        guess="",
         speed="Samples/s",
         batch="Batch size",
+        inapplicable=(),
     )
 
 
@@ -120,8 +124,10 @@ def of_text(results: Results) -> Kind:
         breakdowns=(BY_PREDICTED_WORD, BY_CENTRE_WORD),
         data=text_words,
         test_data="test text",
+        guess=even_guess(results),
         speed="Words/s",
         batch="Paragraphs per step",
+        inapplicable=("linear_lr_scale", "linear_decay_scale"),
     )
 
 

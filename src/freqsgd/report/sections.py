@@ -57,7 +57,7 @@ def sections(results: Results, kind: Kind) -> list[Section]:
         *tuning_sections(results),
         Section("Learning curves", charts=tuple(learning_charts(results, kind.by))),
         Section(f"Optimizer state and {rare}", charts=tuple(cost_charts(results, kind))),
-        Section("Settings", settings_table(results, kind.batch) + command_html(results)),
+        Section("Settings", settings_table(results, kind) + command_html(results)),
     ]
     return [part for part in parts if part.html or part.charts]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from html import escape
 
+from freqsgd.report.kinds import Kind
 from freqsgd.report.results import Results, Run
 from freqsgd.report.tables import plain_table
 from freqsgd.report.wording import size
@@ -39,33 +40,39 @@ OPTION_NAMES = {
     "window": "Words on each side",
     "windows": "Windows",
     "negatives": "Noise words of a sample",
-    "subsample": "Words are thinned out above frequency",
+    "subsample": "Words are subsampled above frequency",
     "max_norm": "Longest word vector",
     "patience": "Patience",
     "lr_decay": "Learning rate over time",
     "checkpoint_steps": "Steps between checkpoints",
 }
+VALUE_NAMES = {
+    ("lr_decay", "linear"): "linear to 0",
+    ("lr_decay", "epochs"): "linear to 0, epoch by epoch",
+    ("windows", "full"): "within the paragraph only",
+    ("windows", "all"): "cut at the ends of a paragraph",
+    ("subsample", "0"): "none",
+}
 
 
-def settings_table(results: Results, batch: str) -> str:
-    """What was chosen for every run, and how it ended: a column per run, a row per setting.
-
-    ``batch`` is the name of the batch size.
-    """
+def settings_table(results: Results, kind: Kind) -> str:
+    """What was chosen for every run, and how it ended: a column per run, a row per setting."""
     rows: dict[str, list[str | None]] = {}
     for place, run in enumerate(results.runs):
-        for name, value in settings(run, batch):
+        for name, value in settings(run, kind):
             rows.setdefault(name, [None] * len(results.runs))[place] = value
     head = ["Setting", *(run.label for run in results.runs)]
     return plain_table(head, [[name, *values] for name, values in rows.items()], kind="settings")
 
 
-def settings(run: Run, batch: str) -> Iterator[tuple[str, str]]:
+def settings(run: Run, kind: Kind) -> Iterator[tuple[str, str]]:
     """What is known of a run's settings, by name."""
-    for key, name in {**SETTING_NAMES, "batch_size": batch}.items():
+    for key, name in {**SETTING_NAMES, "batch_size": kind.batch}.items():
         if key in run.settings:
             yield name, setting(run.settings[key])
-    yield from options(run.settings.get("options"))
+    for key, value in options(run.settings.get("options")):
+        if key not in (*SETTING_NAMES, *kind.inapplicable, "optimizer", "epochs"):
+            yield OPTION_NAMES.get(key, key), VALUE_NAMES.get((key, value), value)
     if run.parameter_bytes:
         yield "Weights", size(run.parameter_bytes)
     yield "Epochs", f"{len(run.epochs)}{f' of {run.epochs_planned}' if run.epochs_planned else ''}"
@@ -74,13 +81,12 @@ def settings(run: Run, batch: str) -> Iterator[tuple[str, str]]:
 
 
 def options(value: object, name: str = "") -> Iterator[tuple[str, str]]:
-    """Options by name, also those within others, without what the table has already."""
+    """Options by name, also those within others."""
     if isinstance(value, Mapping):
         for key, entry in value.items():
-            if key not in (*SETTING_NAMES, "optimizer", "epochs"):
-                yield from options(entry, str(key))
+            yield from options(entry, str(key))
     elif value is not None and name:
-        yield OPTION_NAMES.get(name, name), setting(value)
+        yield name, setting(value)
 
 
 def setting(value: object) -> str:

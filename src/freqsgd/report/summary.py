@@ -173,7 +173,7 @@ def on_test(results: Results, kind: Kind) -> str:
     """Test scores, of the weights that were kept."""
     what = capitalized(kind.test.name.removeprefix("test "))
     if told := ranked(f"{what} on the {kind.test_data}", results, kind.test):
-        return told
+        return f"{told} {kind.guess}".rstrip()
     without = (
         "There is no test split, so" if results.splits.get("test") == 0 else "In these results"
     )

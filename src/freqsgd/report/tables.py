@@ -41,10 +41,15 @@ def columns(kind: Kind) -> list[Column]:
         Column("Learning rate", lambda run: number(run.settings.get("lr")), "{:g}".format),
         *map(score_column, kind.scores),
         Column("Epoch kept", kept_epoch, thousands),
-        Column("Seconds until then", seconds, "{:,.1f}".format),
+        Column("Seconds until then", seconds, seconds_shown),
         Column("State, MB", lambda run: run.state_bytes, megabytes, min),
         Column(kind.speed, lambda run: run.speed, thousands, max),
     ]
+
+
+def seconds_shown(seconds: float) -> str:
+    """Seconds to the precision that timings have."""
+    return f"{seconds:,.{1 if seconds < 100 else 0}f}"
 
 
 def score_column(measure: Measure) -> Column:
