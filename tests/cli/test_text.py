@@ -62,7 +62,10 @@ def without_timings(value):
 # ---- what it writes ------------------------------------------------------------------------------
 
 
-def test_compare_prints_a_table_and_writes_results_report_and_models(freqsgd, tmp_path):
+def test_compare_prints_a_table_and_writes_results_report_and_models(
+    freqsgd, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("freqsgd.cli.session.step_kernel", lambda kind: pytest.fail("not needed"))
     printed = freqsgd("compare", *SOFTMAX, "--out", "out")
     for word in ("train loss", "val loss", "tail loss", "WordSim", "words/s", "report.html"):
         assert word in printed
@@ -230,6 +233,13 @@ def test_commands_for_recommenders_say_that_word_vectors_are_none(freqsgd, tmp_p
     assert "no search of settings for cbow" in errors
     freqsgd("train", *SOFTMAX, "--out", "words")
     assert "holds word vectors" in freqsgd("predict", "words", "text.txt", code=2)
+
+
+def test_help_lists_the_options_of_text_apart(freqsgd):
+    own, _, rest = freqsgd("train", "--help").partition("\nText (--model cbow or skipgram):\n")
+    assert "--epochs" in own
+    assert "--window" in rest
+    assert "Text" not in freqsgd("tune", "--help")
 
 
 def test_a_table_too_wide_for_the_terminal_has_a_column_per_optimizer():
