@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from freqsgd.data.corpus import Paragraphs
-from freqsgd.data.dataset import DataError
 from freqsgd.nn.word2vec import SkipGram, WordModel
 from freqsgd.optim import CFSGD, FASGD
 from freqsgd.training.engine import DivergedError
@@ -21,20 +20,12 @@ from freqsgd.training.rules import Rule
 from freqsgd.training.softmax_layer import SoftmaxLayer
 from freqsgd.training.text_rules import check_rule
 from freqsgd.training.text_settings import TextSettings
-from freqsgd.training.windows import (
-    Samples,
-    cbow_samples,
-    kept_share,
-    skipgram_samples,
-    subsample,
-    take,
-)
+from freqsgd.training.windows import Samples, kept_share
+from freqsgd.training.word_batches import batches, losses_by_word, parts, samples_of
 from freqsgd.training.word_losses import WordLosses
 from freqsgd.training.word_optimizers import word_optimizer
 
 __all__ = ["SoftmaxEngine"]
-
-_WORDS = 1 << 18  # that are evaluated at a time
 
 
 class SoftmaxEngine:
@@ -132,51 +123,29 @@ class SoftmaxEngine:
         Yields sum of the losses and number of samples, (1, 2), of each step. A step whose
         paragraphs are too short for a sample changes nothing.
         """
-        size = self.settings.batch_size
-        assert size is not None
-        if len(lrs) != -(-len(order) // size):
-            raise ValueError(
-                f"{len(order)} paragraphs in batches of {size} do not make {len(lrs)} steps"
-            )
-        for number, lr in enumerate(lrs):
-            ids, starts = take(text, order[number * size : (number + 1) * size])
-            if self.settings.subsample:
-                draw = np.random.default_rng([self.settings.seed, epoch, self.steps])
-                ids, starts = subsample(ids, starts, self._share, draw)
-            samples = self._make_samples(ids, starts)
-            loss = self._step(samples, float(lr)) if len(samples) else 0.0
+        settings, first = self.settings, (epoch, self.steps)
+        for ids, starts, lr in batches(text, order, lrs, settings, self._share, first):
+            samples = samples_of(ids, starts, self.model, settings)
+            loss = self._step(samples, lr) if len(samples) else 0.0
             self.samples += len(samples)
             self.steps += 1
             yield np.array([[loss, len(samples)]])
 
     def evaluate(self, text: Paragraphs) -> WordLosses:
         """The losses of a text, all of its words included; the model stays as it is."""
-        words = self.model.words
-        loss, number = np.zeros((2, words)), np.zeros((2, words), np.int64)
         with torch.no_grad(), _threads(self.threads), _unchanged(self.model):
-            for which in _groups(text):
-                samples = self._make_samples(*take(text, which))
-                if not len(samples):
-                    continue
-                hidden = self.model.hidden(torch.from_numpy(samples.inputs))
-                losses = self._layer.losses(hidden, samples.rows, samples.targets).numpy()
-                centres = samples.occurrences if self._skipgram else samples.targets
-                for k, by in enumerate((samples.targets, centres)):
-                    loss[k] += np.bincount(by, losses, words)
-                    number[k] += np.bincount(by, minlength=words)
-        if self._skipgram:
-            return WordLosses(loss[0], number[0], loss[1], number[1])
-        return WordLosses(loss[0], number[0])
+            found = (
+                (samples, self._losses(samples))
+                for samples in parts(text, self.model, self.settings)
+            )
+            return losses_by_word(found, self.model)
 
-    @property
-    def _skipgram(self) -> bool:
-        return isinstance(self.model, SkipGram)
-
-    def _make_samples(self, ids: NDArray[np.int64], starts: NDArray[np.int64]) -> Samples:
-        if len(ids) and not (ids.min() >= 0 and ids.max() < self.model.words):
-            raise DataError(f"the text has words beyond the vocabulary of {self.model.words}")
-        make = skipgram_samples if self._skipgram else cbow_samples
-        return make(ids, starts, self.settings.window, full=self.settings.windows == "full")
+    def _losses(self, samples: Samples) -> NDArray[np.float32]:
+        hidden = self.model.hidden(torch.from_numpy(samples.inputs))
+        losses: NDArray[np.float32] = self._layer.losses(
+            hidden, samples.rows, samples.targets
+        ).numpy()
+        return losses
 
     def _step(self, samples: Samples, lr: float) -> float:
         weight, bias = self._outputs
@@ -213,13 +182,6 @@ def _check_model(model: WordModel, counts: NDArray[Any]) -> None:
         raise ValueError("the model must be float32 on the CPU and have a bias")
     if len(counts) != model.words:
         raise ValueError(f"{len(counts)} counts for a model of {model.words} words")
-
-
-def _groups(text: Paragraphs) -> Iterator[NDArray[np.int64]]:
-    """Paragraphs of so many words together that they can be evaluated at a time."""
-    numbers = np.arange(len(text))
-    edges = np.flatnonzero(np.diff(text.starts[:-1] // _WORDS)) + 1
-    return iter(np.split(numbers, edges))
 
 
 @contextmanager
