@@ -185,9 +185,9 @@ def test_similarity_is_told_with_its_coverage_and_its_error():
         for name, rho in (("sgd", -0.02), ("cfsgd", 0.31))
     ]
     assert statements(make_text_results(*runs))["Word similarity"] == (
-        "SimLex-999, 65 of 999 pairs: CF-SGD 0.310 and SGD -0.020. These are Spearman's "
-        "correlations of the vectors' cosines with people's judgement; by the choice of pairs "
-        "alone they vary by about 0.12."  # 1 / sqrt(64) = 0.125
+        "SimLex-999, 65 of 999 pairs: CF-SGD 0.310 and SGD \N{MINUS SIGN}0.020. "
+        "These are Spearman's correlations of the vectors' cosines with people's judgement; "
+        "by the choice of pairs alone they vary by about 0.12."  # 1 / sqrt(64) = 0.125
     )
 
 

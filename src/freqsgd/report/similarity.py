@@ -36,8 +36,13 @@ def agreement(results: Results, key: str) -> Measure:
         f"{NAMES.get(key, key)}{coverage(results, key)}",
         value,
         higher_is_better=True,
-        show="{:.3f}".format,
+        show=correlation,
     )
+
+
+def correlation(value: float) -> str:
+    """A correlation, to more digits than so few pairs tell."""
+    return f"{value:.3f}".replace("-", "\N{MINUS SIGN}")
 
 
 def coverage(results: Results, key: str) -> str:
