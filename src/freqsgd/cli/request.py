@@ -67,10 +67,10 @@ def request(context: typer.Context, model: str, **options: Any) -> Request:
 
 
 def _options_of_both() -> inspect.Signature:
-    """Those of either kind, None where there is no default for both."""
+    """Those of either kind; where their defaults differ, None stands for both."""
     one, other = (inspect.signature(kind).parameters for kind in (_recommender, _words))
     context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    both = {name: one[name] if name not in other else other[name] for name in (*one, *other)}
+    both = {**one, **other}
     for name in one.keys() & other.keys():
         if one[name].default != other[name].default:
             both[name] = both[name].replace(default=None)
