@@ -47,7 +47,7 @@ def new_model(corpus: Corpus, kind: str, dim: int) -> WordModel:
 
 def ours(corpus: Corpus, kind: str, dim: int, rule: Rule, threads: int) -> Contender:
     settings = TextSettings(model=kind, dim=dim, window=WINDOW, negatives=NEGATIVES)
-    rule = with_default_lr(rule, settings)
+    rule = with_default_lr(rule, settings, corpus.counts)
     paragraphs = len(corpus.train)
     steps = -(-paragraphs // settings.batch_size)
     lrs = rule.lr * (1 - np.arange(steps) / steps)

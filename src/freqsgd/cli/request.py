@@ -99,9 +99,7 @@ def plan(
             "--lr auto is for recommenders: word vectors have a default rate, whatever the text; "
             "leave --lr out to use it"
         )
-    values = dict(text_preset(preset_name, shared.model, shared.loss, optimizer))
-    if lr:
-        values.pop("max_lr", None)  # which goes with the preset's rate
+    values = text_preset(preset_name, shared.model, shared.loss, optimizer)
     its_rule, shared = chosen(rule, optimizer, lr, shared, values, context)
     check_rule(its_rule, shared)
     return its_rule, shared

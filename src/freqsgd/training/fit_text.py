@@ -74,7 +74,7 @@ class _Run(Run[WordModel]):
     ) -> None:
         _check(corpus, settings)
         check_rule(rule, settings)
-        rule = with_default_lr(rule, settings)
+        rule = with_default_lr(rule, settings, corpus.counts)
         compile_kernels(rule, settings)
         model = new_model(len(corpus.words), settings)
         super().__init__(

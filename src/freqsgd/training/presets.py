@@ -41,24 +41,6 @@ _BEST: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "adam": {"lr": 0.001, "weight_decay": 1e-5, "patience": 3},
     },
 }
-_SOFTMAX = {
-    # the paper's Appendix B; adagrad's rate is ours
-    "sgd": {"lr": 1.0, "max_norm": 1.0},
-    "cfsgd": {"lr": 1.0, "max_norm": 1.0},
-    "adagrad": {"lr": 0.1, "max_norm": 1.0},
-    "adam": {"lr": 0.025, "max_norm": 1.0},
-}
-_NEGATIVE = {
-    "sgd": {"lr": 0.025},
-    "cfsgd": {"lr": 0.0003, "max_lr": 0.1},
-    "rowwise-adagrad": {"lr": 0.05},
-}
-_TEXT = {
-    ("cbow", "softmax"): _SOFTMAX,
-    ("skipgram", "softmax"): _SOFTMAX,
-    ("cbow", "negative"): _NEGATIVE,
-    ("skipgram", "negative"): _NEGATIVE,
-}
 PRESETS = ("paper", "best")
 
 AnySettings = TypeVar("AnySettings", Settings, TextSettings)
@@ -85,17 +67,16 @@ def preset(name: str, dataset: str | None, model: str, optimizer: str) -> Mappin
 
 
 def text_preset(name: str, model: str, loss: str, optimizer: str) -> Mapping[str, Any]:
-    """Options of :class:`Rule` and :class:`TextSettings`, whatever the text.
+    """Options of :class:`TextSettings`, whatever the text.
 
     Example:
         >>> text_preset("paper", "cbow", "softmax", "adam")
-        {'lr': 0.025, 'max_norm': 1.0}
+        {'max_norm': 1.0}
     """
     _check_names(name, optimizer)
     if name != "paper":
         raise DataError(f"there is no {name} preset for {model}; known: paper")
-    known = _TEXT[model, loss]
-    return known.get(optimizer) or known.get(ALIKE.get(optimizer, ""), {})
+    return {"max_norm": 1.0} if loss == "softmax" else {}
 
 
 def _check_names(preset: str, optimizer: str) -> None:

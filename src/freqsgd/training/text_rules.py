@@ -4,23 +4,43 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from freqsgd.data.dataset import DataError
-from freqsgd.training.presets import text_preset
-from freqsgd.training.rules import OPTIMIZERS, Rule
+from freqsgd.training.rules import ALIKE, OPTIMIZERS, Rule
 from freqsgd.training.text_settings import TextSettings
 
 __all__ = ["check_rule", "with_default_lr"]
 
 _PER_WEIGHT = ("adagrad", "adam")
 
+_RATES = {
+    # the paper's Appendix B; adagrad's is ours
+    ("skipgram", "softmax"): {"sgd": 1.0, "cfsgd": 1.0, "adagrad": 0.1, "adam": 0.025},
+    ("cbow", "softmax"): {"sgd": 1.0, "cfsgd": 1.0, "adagrad": 0.1, "adam": 0.025},
+    # sgd's with skipgram is that of the original program
+    ("skipgram", "negative"): {"sgd": 0.025, "rowwise-adagrad": 0.1},
+    ("cbow", "negative"): {"sgd": 0.1, "rowwise-adagrad": 0.2},
+}
+# For negative sampling with rates that follow frequency: the mean over a text's words of their
+# rates, and the cap on each. So the default suits vocabularies of any size.
+_MEANS = {"skipgram": (0.05, 0.05), "cbow": (0.5, 0.25)}
 
-def with_default_lr(rule: Rule, settings: TextSettings) -> Rule:
+
+def with_default_lr(rule: Rule, settings: TextSettings, counts: NDArray[np.int64]) -> Rule:
     """Give a rule without learning rate the default one, and the cap that goes with it."""
     if rule.lr is not None:
         return rule
-    values = text_preset("paper", settings.model, settings.loss, rule.optimizer)
-    cap = values.get("max_lr") if rule.max_lr is None else rule.max_lr
-    return replace(rule, lr=values["lr"], max_lr=cap)
+    name = ALIKE.get(rule.optimizer, rule.optimizer)
+    rates = _RATES[settings.model, settings.loss]
+    rate = rates.get(rule.optimizer, rates.get(name))
+    if rate is not None:
+        return replace(rule, lr=rate)
+    mean, cap = _MEANS[settings.model]
+    p = counts / counts.sum()
+    lr = mean / float((p ** (1 - rule.law.power)).sum())  # the mean of p^-power, times lr
+    return replace(rule, lr=lr, max_lr=cap if rule.max_lr is None else rule.max_lr)
 
 
 def check_rule(rule: Rule, settings: TextSettings) -> None:
