@@ -12,7 +12,7 @@ __all__ = ["CFSGD", "FASGD", "RateLaw", "paper_rates", "param_groups", "token_fr
 _EXTRAS = {  # where a name comes from, and the extra that installs what it needs
     "FMClassifier": ("freqsgd.sklearn", "sklearn"),
     "DeepFMClassifier": ("freqsgd.sklearn", "sklearn"),
-    "Word2Vec": ("freqsgd.word2vec", "cli"),
+    "Word2Vec": ("freqsgd.word2vec", "text"),
 }
 
 
