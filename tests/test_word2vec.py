@@ -181,7 +181,7 @@ def test_it_reads_the_folders_of_training_runs(tmp_path):
 def test_without_what_it_needs_it_says_what_to_install():
     code = "import sys; sys.modules['polars'] = None; import freqsgd; freqsgd.Word2Vec"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "freqsgd.Word2Vec needs polars: pip install 'freqsgd[cli]'" in told.stderr
+    assert "freqsgd.Word2Vec needs polars: pip install 'freqsgd[text]'" in told.stderr
     assert "Word2Vec" not in vars(freqsgd)
 
 
