@@ -96,8 +96,8 @@ def plan(
         return chosen(rule, optimizer, lr, shared, values, context)
     if lr == "auto":
         raise DataError(
-            "--lr auto is for recommenders: word vectors have a default rate, whatever the text; "
-            "leave --lr out to use it"
+            "--lr auto is for recommenders: word vectors have default rates, which need no trial "
+            "steps; leave --lr out to use them"
         )
     values = text_preset(preset_name, shared.model, shared.loss, optimizer)
     its_rule, shared = chosen(rule, optimizer, lr, shared, values, context)
