@@ -27,6 +27,7 @@ bench: .venv/.bench
 	$(BIN)/python -m benchmarks.fm
 	$(BIN)/python -m benchmarks.predict
 	$(BIN)/python -m benchmarks.preprocess
+	$(BIN)/python -m benchmarks.word2vec
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -41,6 +42,7 @@ bench: .venv/.bench
 	touch $@
 
 .venv/.bench: .venv/.core
+	$(PIP) gensim
 	$(PIP) --no-deps fbgemm-gpu-cpu
 	touch $@
 
