@@ -21,8 +21,10 @@ from freqsgd.training.engine import DivergedError
 from freqsgd.training.interrupt import Interrupt, InterruptedFitError
 from freqsgd.training.model_folder import MODEL, make_folder
 from freqsgd.training.rules import Rule
+from freqsgd.training.settings import Settings
+from freqsgd.training.text_settings import TextSettings
 
-__all__ = ["Listener", "Progress", "Run"]
+__all__ = ["AnyEngine", "Listener", "Progress", "Run"]
 
 CHECKPOINT, BEST = "checkpoint.safetensors", "best.safetensors"
 
@@ -43,34 +45,26 @@ class Progress:
 Listener = Callable[[Progress, dict[str, Any]], None]
 
 
-class _Settings(Protocol):
-    """What the loop must know; :class:`Settings` and :class:`TextSettings` say what it means."""
+class AnyEngine(Protocol):
+    """What takes the steps.
 
-    @property
-    def epochs(self) -> int: ...
-    @property
-    def patience(self) -> int | None: ...
-    @property
-    def batch_size(self) -> int: ...
-    @property
-    def lr_decay(self) -> str: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def checkpoint_steps(self) -> int | None: ...
-
-
-class _Engine(Protocol):
-    """What takes the steps."""
+    Attributes:
+        samples, steps: taken so far
+    """
 
     samples: int
     steps: int
 
     @property
-    def state(self) -> dict[str, Tensor]: ...
+    def state(self) -> dict[str, Tensor]:
+        """What the optimizer keeps, by name."""
+
     @property
-    def state_bytes(self) -> int: ...
-    def load_state(self, state: dict[str, Tensor], samples: int, steps: int) -> None: ...
+    def state_bytes(self) -> int:
+        """Bytes that the optimizer keeps beside the weights."""
+
+    def load_state(self, state: dict[str, Tensor], samples: int, steps: int) -> None:
+        """Continue from a state that was saved."""
 
 
 class Run(ABC, Generic[M]):
@@ -101,9 +95,9 @@ class Run(ABC, Generic[M]):
     def __init__(
         self,
         model: M,
-        engine: _Engine,
+        engine: AnyEngine,
         rule: Rule,
-        settings: _Settings,
+        settings: Settings | TextSettings,
         *,
         options: dict[str, Any],
         rows: NDArray[np.int64],
