@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import random
+import subprocess
+import sys
 import zipfile
 
 import pytest
@@ -113,3 +115,25 @@ def test_options_that_do_not_fit_together(options, message):
 def test_text_is_no_table():
     with pytest.raises(DataError, match=r"wikitext-2 is text: .* cbow and skipgram only"):
         load(DataOptions(dataset="wikitext-2"))
+
+
+MISSING = """
+import sys
+from freqsgd.data import DataError, TextOptions, load_text
+
+options = TextOptions(path=sys.argv[1])
+sys.modules.update(dict.fromkeys(("polars", "safetensors", "typer", "rich", "plotly")))
+try:
+    load_text(options)
+except DataError as error:
+    print(error)
+del sys.modules["polars"]
+print(load_text(options).words)
+"""
+
+
+def test_text_is_read_with_polars_alone_and_without_it_the_extra_is_named(tmp_path):
+    (tmp_path / "a.txt").write_text("a b " * 9)
+    command = [sys.executable, "-c", MISSING, str(tmp_path / "a.txt")]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert told == ["text is read with polars: pip install 'freqsgd[text]'", "['a', 'b']"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import warnings
 import zlib
 from collections.abc import Iterator
@@ -12,11 +13,12 @@ from typing import BinaryIO, cast
 
 from freqsgd.data.dataset import DataError, DataWarning
 
-__all__ = ["TextBlock", "list_text_files", "read_text_blocks"]
+__all__ = ["TextBlock", "list_text_files", "read_text_blocks", "text_name"]
 
 BLOCK_BYTES = 1 << 22
 _LONGEST_WORD = 1 << 24
 _SUFFIXES = (".txt", ".text", ".tokens")
+_ENDING = re.compile(rf"(?<=.)({'|'.join(map(re.escape, _SUFFIXES))})?(\.gz)?\Z", re.IGNORECASE)
 _BOM = b"\xef\xbb\xbf"
 _NOT_TEXT = {
     b"PAR1": "a Parquet file; write the column of its text to a file, one sentence a line",
@@ -49,6 +51,16 @@ def list_text_files(path: Path) -> tuple[Path, ...]:
             stacklevel=2,
         )
     return tuple(texts)
+
+
+def text_name(path: Path) -> str:
+    """What a file or folder is called, without the endings that text files have.
+
+    Example:
+        >>> text_name(Path("news.2024.txt.gz")), text_name(Path("v1.2")), text_name(Path(".txt"))
+        ('news.2024', 'v1.2', '.txt')
+    """
+    return _ENDING.sub("", path.resolve().name)
 
 
 @dataclass(frozen=True)

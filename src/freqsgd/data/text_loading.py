@@ -12,18 +12,18 @@ import numpy as np
 from freqsgd.data.cache import cached, file_key
 from freqsgd.data.catalogue import known_dataset, locate
 from freqsgd.data.corpus import Corpus, Paragraphs
-from freqsgd.data.dataset import DataError, DataWarning
+from freqsgd.data.dataset import DataWarning
 from freqsgd.data.text_encoding import SUMMARY, WORDS, Progress, TextSource, encode_text, mapped
-from freqsgd.data.text_files import list_text_files
+from freqsgd.data.text_files import text_name
+from freqsgd.data.text_parts import files_of_parts, is_wikitext
 from freqsgd.data.word_ids import PARTS
 
 if TYPE_CHECKING:
     from freqsgd.data.text_options import TextOptions
 
-__all__ = ["encoded_text", "load_text_files", "wikitext_files"]
+__all__ = ["encoded_text", "load_text_files"]
 
 _FORMAT = 1  # of the encoded text: raised when it changes, so that old ones are made anew
-_WIKITEXT = tuple(f"wiki.{part}.tokens" for part in ("train", "valid", "test"))
 _SHOWN = 5  # files, in a warning
 _MIN_COUNT, _WIKITEXT_MIN_COUNT = 5, 50
 
@@ -58,15 +58,6 @@ def encoded_text(options: TextOptions, progress: Progress | None = None) -> Path
     return cached(_name(options), key, lambda folder: encode_text(source, folder, progress))
 
 
-def wikitext_files(folder: Path) -> tuple[tuple[Path, ...], ...]:
-    """The files of each part in the layout of WikiText."""
-    paths = [folder / name for name in _WIKITEXT]
-    for path in paths:
-        if not path.is_file():
-            raise DataError(f"{path}: there is no such file, though {_WIKITEXT[0]} is there")
-    return tuple((path,) for path in paths)
-
-
 def _replaced(files: list[tuple[str, int]]) -> str:
     """What to warn of if not all text was UTF-8: in how many places of which files."""
     shown = [f"{path} ({places:,})" for path, places in files[:_SHOWN]]
@@ -79,30 +70,22 @@ def _replaced(files: list[tuple[str, int]]) -> str:
 
 
 def _name(options: TextOptions) -> str:
-    return options.dataset or Path(str(options.path)).resolve().name.partition(".")[0]
+    return options.dataset or text_name(Path(str(options.path)))
 
 
 def _source(options: TextOptions) -> TextSource:
-    own, known = options.min_count, options.dataset is not None
-    lowercase = known or options.tokenizer == "words"
+    name = options.dataset
+    path = locate(known_dataset(name)).parent if name else Path(str(options.path))
+    wikitext, own = is_wikitext(path), options.min_count
+    lowercase = wikitext or options.tokenizer == "words"
     return TextSource(
-        options.dataset or str(options.path),
-        _files(options),
+        name or str(path),
+        files_of_parts(path, options.validation_path, options.test_path),
         options.tokenizer,
         lowercase if options.lowercase is None else options.lowercase,
-        (_WIKITEXT_MIN_COUNT if known else _MIN_COUNT) if own is None else own,
+        (_WIKITEXT_MIN_COUNT if wikitext else _MIN_COUNT) if own is None else own,
         options.max_vocab,
         options.unknown,
         options.longest,
         options.split_seed,
     )
-
-
-def _files(options: TextOptions) -> tuple[tuple[Path, ...], ...]:
-    if options.dataset is not None:
-        return wikitext_files(locate(known_dataset(options.dataset)).parent)
-    folder = Path(str(options.path))
-    if (folder / _WIKITEXT[0]).is_file() and not (options.validation_path or options.test_path):
-        return wikitext_files(folder)
-    paths = (options.path, options.validation_path, options.test_path)
-    return tuple(list_text_files(Path(path)) if path else () for path in paths)

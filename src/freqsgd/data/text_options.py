@@ -27,14 +27,16 @@ class TextOptions:
 
     Args:
         dataset: "zipf-text" (if there is no path), "wikitext-2" or "wikitext-103"
-        path: a file of plain text, packed if its name ends with .gz, or a folder of such
-        validation_path: the same, to validate on; by default 5% of the paragraphs
-        test_path: the same, to test on; by default 5% of the paragraphs
+        path: a file of plain text, packed if its name ends with .gz, or a folder of such; files
+            that are to validate or test on are left out
+        validation_path: the same, to validate on; by default 5% of the paragraphs, and of a folder
+            with wiki.train.tokens in it wiki.valid.tokens
+        test_path: the same, to test on; by default 5% of the paragraphs, or wiki.test.tokens
         tokenizer: "whitespace", or "words": letters, digits and underscores, with apostrophes
             inside; all else separates words
-        lowercase: by default for the tokenizer "words" and for wikitext
-        min_count: words seen less often in the training part are rare; None: 50 for wikitext, else
-            5
+        lowercase: by default for the tokenizer "words" and for wikitext, by name or as a folder
+        min_count: words seen less often in the training part are rare; None: 50 for wikitext, by
+            name or as a folder, else 5
         max_vocab: the most words that are not rare: the most frequent ones
         unknown: "remove" rare words before windows are formed, or let one "token", <unk>, stand
             for all of them. A word <unk> of the text is always rare
@@ -111,5 +113,5 @@ def load_text(
     try:
         from freqsgd.data.text_loading import load_text_files
     except ImportError as error:
-        raise DataError(f"files are read with {error.name}: pip install 'freqsgd[cli]'") from error
+        raise DataError(f"text is read with {error.name}: pip install 'freqsgd[text]'") from error
     return load_text_files(options, progress)

@@ -14,7 +14,7 @@ from freqsgd.data.malformed import MalformedRows
 from freqsgd.data.options import DataOptions
 from freqsgd.data.samples import SampleReader
 from freqsgd.data.sources import Request
-from freqsgd.data.text_loading import wikitext_files
+from freqsgd.data.text_parts import files_of_parts
 from freqsgd.data.token_table import TokenTable
 from freqsgd.data.word_ids import PARTS
 from freqsgd.data.word_reader import WordReader
@@ -72,7 +72,7 @@ def _count_words(
     """Words and line ends of each part, which are words in the published counts."""
     reader = WordReader("whitespace", lowercase=False, longest=_ANY_LENGTH)
     found = {}
-    for part, (file,) in zip(PARTS, wikitext_files(path.parent), strict=True):
+    for part, (file,) in zip(PARTS, files_of_parts(path.parent), strict=True):
         size, words = file.stat().st_size, 0
         for codes, _, done in reader.read(file):
             words += len(codes)
