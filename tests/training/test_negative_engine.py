@@ -11,6 +11,7 @@ from freqsgd.nn.word2vec import CBOW, SkipGram
 from freqsgd.training.engine import DivergedError
 from freqsgd.training.negative_engine import NegativeEngine, noise_distribution
 from freqsgd.training.rules import Rule
+from freqsgd.training.text_rules import with_default_lr
 from freqsgd.training.text_settings import TextSettings
 
 WORDS = 30
@@ -116,10 +117,21 @@ class Slow:
                     gradients[0][word] += slopes / len(window)
                     self.counts[0, word] += 1
         self.samples += samples
-        for noise in pool:
-            self.counts[1, noise] += samples * negatives // len(pool)
+        touches = [np.zeros(WORDS), np.zeros(WORDS)]
+        for i in places:
+            for window in self.samples_at(ids, of, i):
+                touches[1][ids[i]] += 1
+                for word in ids[window]:
+                    touches[0][word] += (1 + negatives) / len(window)
+        for k, noise in enumerate(pool):  # each pool place has its share of all touches
+            share = (samples * negatives + len(pool) - 1 - k) // len(pool)
+            self.counts[1, noise] += share
+            touches[1][noise] += share
         for k, table in enumerate((self.input, self.output)):
-            table -= self.rates(k, lr, gradients[k])[:, None] * gradients[k]
+            rates = self.rates(k, lr, gradients[k])
+            if self.engine.rule.optimizer != "rowwise-adagrad":
+                rates = np.minimum(rates, 2.0 / np.maximum(touches[k], 1))
+            table -= rates[:, None] * gradients[k]
         return loss
 
     def rates(self, k: int, lr: float, gradient) -> np.ndarray:
@@ -175,6 +187,9 @@ def test_a_step_equals_samples_taken_one_by_one(kind, windows, rule):
         assert loss == pytest.approx(slow.paragraphs(text, which, rule.lr), rel=1e-5)
         assert samples == slow.samples - before
     assert engine.samples == slow.samples > 100
+    if rule.optimizer == "cfsgd":
+        touched = engine.samples * (1 + engine.settings.negatives)
+        assert int(engine.state["output_counts"].sum()) == touched
     for table, expected in ((engine.model.input, slow.input), (engine.model.output, slow.output)):
         torch.testing.assert_close(
             table.weight.detach().double(), torch.from_numpy(expected), rtol=0, atol=3e-5
@@ -216,6 +231,7 @@ def test_any_number_of_threads_gives_the_same_bits(kind, rule):
     models = []
     for threads in (1, 2, 5):
         engine = new_engine(kind, rule, text, 70, threads)
+        engine._team._next = lambda threads=threads: threads  # never fewer
         losses = steps(engine, text, rule.lr)
         models.append((engine.model.input.weight, engine.model.output.weight, losses))
     for other in models[1:]:
@@ -284,10 +300,37 @@ def test_noise_words_follow_their_counts():
     assert len(drawn) > 20_000
 
 
+@pytest.mark.parametrize("kind", ["skipgram", "cbow"])
+def test_many_noise_words_and_wide_windows_do_not_overflow(kind):
+    text = text_of(11, paragraphs=20, longest=900)
+    engine = new_engine(kind, Rule("sgd", lr=1e-12), text, window=600, negatives=1300)
+    torch.nn.init.zeros_(engine.model.output.weight)
+    found = steps(engine, text, 1e-12)
+    # without weights every factor is 2, and the loss of a sample log 2 times their number
+    assert found[0, 0] / found[0, 1] == pytest.approx(1301 * np.log(2), rel=1e-3)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "cfsgd", "fasgd"])
+@pytest.mark.parametrize("kind", ["skipgram", "cbow"])
+def test_no_rate_makes_a_small_vocabulary_diverge(kind, optimizer):
+    """Every word is in every block many times: added up, their gradients would overshoot."""
+    text = Paragraphs(np.arange(4000, dtype=np.int32) % 3, np.arange(0, 4001, 20), 4000)
+    settings = TextSettings(model=kind, dim=8, window=2, batch_size=50)
+    torch.manual_seed(0)
+    model = (SkipGram if kind == "skipgram" else CBOW)(3, 8, bias=False)
+    counts = np.bincount(text.ids)
+    engine = NegativeEngine(model, Rule(optimizer, lr=5.0), settings, counts, 1)
+    for epoch in range(5):
+        found = np.concatenate(list(engine.train(text, np.arange(200), np.full(4, 5.0), epoch)))
+    assert found[-1, 0] / found[-1, 1] < 6 * np.log(2)  # what is known without learning
+    assert engine.evaluate(text).mean < 6 * np.log(2)
+
+
 def test_a_loss_that_is_not_finite_stops_training():
     text = text_of(9)
     engine = new_engine("skipgram", Rule("sgd", lr=1.0), text, batch_size=40)
-    steps = engine.train(text, np.arange(len(text)), np.array([1e30]), epoch=0)
+    engine.model.input.weight.data[3, 1] = float("nan")
+    steps = engine.train(text, np.arange(len(text)), np.array([0.1]), epoch=0)
     with pytest.raises(DivergedError, match="step 0"):
         next(steps)
 
@@ -297,8 +340,27 @@ def test_rules_and_models_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="adam"):
         new_engine("skipgram", Rule("adam", lr=0.1), text)
     settings = TextSettings(dim=4, batch_size=8)
-    biased = SkipGram(WORDS, 4)
-    with pytest.raises(ValueError, match="no bias"):
-        NegativeEngine(biased, Rule("sgd", lr=0.1), settings, counts_of(text))
+    for model in (SkipGram(WORDS, 4), CBOW(WORDS, 4, bias=False), SkipGram(WORDS, 5, bias=False)):
+        with pytest.raises(ValueError, match="the settings are for skipgram, negative, dim 4"):
+            NegativeEngine(model, Rule("sgd", lr=0.1), settings, counts_of(text))
+    with pytest.raises(ValueError, match="weight_decay"):
+        new_engine("skipgram", Rule("cfsgd", lr=0.1, weight_decay=0.1), text)
+    engine = new_engine("skipgram", Rule("cfsgd", lr=0.1), text)
+    with pytest.raises(ValueError, match="no input_counts of 30 words"):
+        engine.load_state({name: t.float() for name, t in engine.state.items()}, 1, 1)
     with pytest.raises(ValueError, match="threads"):
         NegativeEngine(new_model("skipgram", 4), Rule("sgd"), settings, counts_of(text), 0)
+
+
+@pytest.mark.parametrize(("kind", "mean", "cap"), [("skipgram", 0.05, 0.05), ("cbow", 0.18, 0.25)])
+@pytest.mark.parametrize("negatives", [2, 5, 11])
+def test_the_default_rates_of_a_texts_words_have_a_given_mean(kind, mean, cap, negatives):
+    text = text_of(12)
+    settings = TextSettings(model=kind, dim=3, window=2, negatives=negatives)
+    rule = with_default_lr(Rule("fasgd"), settings, counts_of(text))
+    scale = min(1, 6 / (1 + negatives))
+    assert rule.max_lr == pytest.approx(scale * cap)
+    model = new_model(kind, 3)
+    engine = NegativeEngine(model, rule, settings, counts_of(text), 1)
+    rates = rule.lr / engine.state["input_frequencies"].double().sqrt().numpy()
+    assert (rates * counts_of(text)).sum() / len(text.ids) == pytest.approx(scale * mean, rel=1e-3)

@@ -63,11 +63,14 @@ JOB = np.dtype(
         ("lr", np.float64),
         ("power", np.float64),
         ("cap", np.float64),
+        ("most", np.float64),  # bound on a row's rate times the samples of a block that touch it
         ("eps", np.float64),
         # of a block. Inputs are the words from `window` before it to `window` behind it
         ("inputs", np.int64),  # how many there is room for; a multiple of ROWS
         ("rows", np.int64),  # int64 (inputs + block + pool): of inputs, targets, noise; -1: none
-        ("weights", np.int64),  # float32 (inputs): samples that use a vector u
+        ("weights", np.int64),  # float32 (inputs): samples of each input; of each target, for CBOW
+        ("touches", np.int64),  # float32 (inputs + block + pool): samples that touch each of these
+        ("totals", np.int64),  # float32 (2, words): zeros
         ("targets", np.int64),  # addresses of (inputs + block + pool) rows: where to add gradients
         ("scales", np.int64),  # float32 (inputs + block + pool): times what
         ("owners", np.int64),  # int64 (inputs + block + pool): first of the same row
@@ -75,7 +78,7 @@ JOB = np.dtype(
         ("copies", np.int64),  # float32 (inputs + block + pool, padded)
         ("hidden", np.int64),  # float32 (inputs, padded): means of windows, for CBOW
         ("gradients", np.int64),  # float32 (inputs + block + pool, padded): zeros, for Adagrad
-        ("band", np.int64),  # float32 (block, 2 window + 1 + 2 GUARD): zeros
+        ("band", np.int64),  # float32 (block, 2 window + 1 + 2 GUARD): zeros; (block) for CBOW
         ("noise_slopes", np.int64),  # float32 (inputs, pool)
         ("losses", np.int64),  # float64 (blocks, PARTS)
     ]

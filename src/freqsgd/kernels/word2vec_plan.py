@@ -26,10 +26,13 @@ def make_plan(job, block, counts):
         samples = _plan_skipgram(job, block, rows, input_counts, output_counts, counted)
     _draw_noise(job, block, rows[inputs + targets :])
     job.samples += samples
-    if counted:  # a noise word is touched by its share of all samples
-        touched = output_counts.dtype.type(samples * job.negatives // pool)
-        for k in range(inputs + targets, inputs + targets + pool):
-            output_counts[rows[k]] += touched
+    touches = numba.carray(pointer(job.touches), len(rows), dtype=np.float32)
+    touched = samples * job.negatives
+    for k in range(pool):  # a noise word is touched by its share of all samples
+        share = touched // pool + (1 if k < touched % pool else 0)
+        touches[inputs + targets + k] = share
+        if counted:
+            output_counts[rows[inputs + targets + k]] += output_counts.dtype.type(share)
     if job.rowwise != 0:
         _find_owners(job, rows)
     else:
@@ -49,6 +52,7 @@ def _plan_skipgram(job, block, rows, input_counts, output_counts, counted):
     starts = numba.carray(pointer(job.starts), job.length, dtype=np.int32)
     ends = numba.carray(pointer(job.ends), job.length, dtype=np.int32)
     weights = numba.carray(pointer(job.weights), job.inputs, dtype=np.float32)
+    touches = numba.carray(pointer(job.touches), job.inputs + job.block, dtype=np.float32)
     window, full = job.window, job.full != 0
     first, last = block * job.block, min((block + 1) * job.block, job.length)
     samples = 0
@@ -60,6 +64,7 @@ def _plan_skipgram(job, block, rows, input_counts, output_counts, counted):
             pairs = max(0, high - low - (1 if low <= j < high else 0))
         rows[k] = ids[j] if pairs > 0 else -1
         weights[k] = pairs
+        touches[k] = pairs * (1 + job.negatives)
         samples += pairs
         if counted and pairs > 0:
             input_counts[ids[j]] += input_counts.dtype.type(pairs)
@@ -70,6 +75,7 @@ def _plan_skipgram(job, block, rows, input_counts, output_counts, counted):
                 if j != i and is_centre(j, starts, ends, window, full):
                     pairs += 1
         rows[job.inputs + k] = ids[i] if pairs > 0 else -1
+        touches[job.inputs + k] = pairs
         if counted and pairs > 0:
             output_counts[ids[i]] += output_counts.dtype.type(pairs)
     return samples
@@ -82,25 +88,31 @@ def _plan_cbow(job, block, rows, input_counts, output_counts, counted):
     starts = numba.carray(pointer(job.starts), job.length, dtype=np.int32)
     ends = numba.carray(pointer(job.ends), job.length, dtype=np.int32)
     weights = numba.carray(pointer(job.weights), job.inputs, dtype=np.float32)
+    touches = numba.carray(pointer(job.touches), job.inputs + job.block, dtype=np.float32)
     window, full = job.window, job.full != 0
     first, last = block * job.block, min((block + 1) * job.block, job.length)
     one = input_counts.dtype.type(1)
     samples = 0
     for k in range(job.inputs):
         rows[k] = -1
+        touches[k] = 0
     for k in range(job.block):
         i = first + k
         rows[job.inputs + k] = -1
         weights[k] = 0
         if i < last and ends[i] - starts[i] > 1 and is_centre(i, starts, ends, window, full):
             rows[job.inputs + k] = ids[i]
+            touches[job.inputs + k] = 1
             weights[k] = 1
             samples += 1
             if counted:
                 output_counts[ids[i]] += one
-            for j in range(max(starts[i], i - window), min(ends[i], i + window + 1)):
+            start, end = max(starts[i], i - window), min(ends[i], i + window + 1)
+            part = np.float32(1 + job.negatives) / np.float32(end - start - 1)
+            for j in range(start, end):
                 if j != i:
                     rows[j - first + window] = ids[j]
+                    touches[j - first + window] += part
                     if counted:
                         input_counts[ids[j]] += one
     return samples
@@ -135,10 +147,20 @@ def _draw_noise(job, block, rows):
 
 @compiled
 def _find_rates(job, rows, first, last, table, known, frequencies, counted, counts, n):
-    """Where gradients go, and times which rate."""
+    """Where gradients go, and times which rate.
+
+    The samples of a block do not see each other's updates. So a row that very many of them touch,
+    which would overshoot if all their gradients were added up, has a lower rate in this block.
+    """
     targets = numba.carray(pointer(job.targets), last, dtype=np.int64)
     scales = numba.carray(pointer(job.scales), last, dtype=np.float32)
-    lr, power, cap, row_bytes = job.lr, job.power, job.cap, job.dim * 4
+    touches = numba.carray(pointer(job.touches), last, dtype=np.float32)
+    totals = numba.carray(pointer(job.totals), (2, job.words), dtype=np.float32)
+    total = totals[0 if first == 0 else 1]
+    lr, power, cap, row_bytes, most = job.lr, job.power, job.cap, job.dim * 4, job.most
+    for k in range(first, last):
+        if rows[k] >= 0:
+            total[rows[k]] += touches[k]
     for k in range(first, last):
         row = rows[k]
         if row >= 0:
@@ -148,7 +170,10 @@ def _find_rates(job, rows, first, last, table, known, frequencies, counted, coun
             elif counted:
                 p = max(1, counts[row]) / n
             targets[k] = table + row * row_bytes
-            scales[k] = -rate(p, lr, power, cap)
+            scales[k] = -min(rate(p, lr, power, cap), most / max(total[row], np.float32(1)))
+    for k in range(first, last):
+        if rows[k] >= 0:
+            total[rows[k]] = 0
 
 
 @compiled

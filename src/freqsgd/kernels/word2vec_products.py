@@ -24,6 +24,8 @@ from freqsgd.kernels.word2vec_plan import is_centre
 
 __all__ = ["find_products", "gather"]
 
+_LARGE = 1e300  # a product of this size, each of whose factors is at most 2, is turned into its log
+
 
 @compiled
 def gather(job, part):
@@ -86,10 +88,12 @@ def _noise_slopes(job, low, high, vectors, scratch, bits):
     loss = 0.0
     for j in range(high - low):
         weight = weights[low + j] * each
-        linear, product = zero, 1.0
+        linear, product = 0.0, 1.0
         for k in range(j * pool, (j + 1) * pool):
             linear += max(x[k], zero)
             product *= 1.0 + small[k]
+            if product > _LARGE:
+                linear, product = linear + math.log(product), 1.0
         loss += weight * (linear + math.log(product))
         for k in range(j * pool, (j + 1) * pool):
             x[k] = weight * (one if x[k] >= zero else small[k]) / (one + small[k])
@@ -121,8 +125,7 @@ def _skipgram_band(job, block, low, high, scratch, bits):
     ends = numba.carray(pointer(job.ends), job.length, dtype=np.int32)
     first, full = block * job.block, job.full != 0
     one, zero = np.float32(1), np.float32(0)
-    linear, product = 0.0, 1.0
-    loss = 0.0
+    loss, product = 0.0, 1.0
     for k in range(high - low):
         i = first + low + k
         for c in range(2 * window + 1):
@@ -133,14 +136,14 @@ def _skipgram_band(job, block, low, high, scratch, bits):
                 and starts[i] <= j < ends[i]
                 and is_centre(j, starts, ends, window, full)
             ):
-                linear += max(-x[at], zero)
+                loss += max(-x[at], zero)
                 product *= 1.0 + small[at]
+                if product > _LARGE:
+                    loss, product = loss + math.log(product), 1.0
                 x[at] = -(small[at] if x[at] >= zero else one) / (one + small[at])
             else:
                 x[at] = 0
-        loss += math.log(product)
-        product = 1.0
-    return linear + loss
+    return loss + math.log(product)
 
 
 @compiled

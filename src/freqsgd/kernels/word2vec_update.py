@@ -19,7 +19,7 @@ def _updater(columns):
     """The update of a slice of so many vectors."""
 
     @compiled
-    def update_inputs(job, block, offset, scratch):
+    def update_inputs(job, offset, scratch):
         """Skip-gram's inputs, a tile at a time: noise and band."""
         row_bytes, pool, width, window = row_bytes_of(job), job.pool, band_width(job), job.window
         targets = job.copies + job.inputs * row_bytes + offset
@@ -37,7 +37,7 @@ def _updater(columns):
             _add(job, j, ROWS, offset, at, columns)
 
     @compiled
-    def update_targets(job, block, offset, scratch):
+    def update_targets(job, offset, scratch):
         """Skip-gram's targets: the other side of the band."""
         row_bytes, width = row_bytes_of(job), band_width(job)
         inputs, at = job.copies + offset, np.int64(scratch.ctypes.data)
@@ -107,8 +107,8 @@ def _updater(columns):
             update_windows(job, block, offset, scratch)
             update_noise(job, job.hidden, job.block, offset, scratch)
         else:
-            update_inputs(job, block, offset, scratch)
-            update_targets(job, block, offset, scratch)
+            update_inputs(job, offset, scratch)
+            update_targets(job, offset, scratch)
             update_noise(job, job.copies, job.inputs, offset, scratch)
 
     return update

@@ -21,14 +21,17 @@ from freqsgd.kernels.word2vec import block_kernel
 from freqsgd.nn.word2vec import SkipGram, WordModel
 from freqsgd.training.engine import DivergedError
 from freqsgd.training.rules import Rule
+from freqsgd.training.text_rules import check_rule
 from freqsgd.training.text_settings import TextSettings
 from freqsgd.training.windows import Samples, kept_share
 from freqsgd.training.word_batches import batches, losses_by_word, parts
+from freqsgd.training.word_engine import check_model
 from freqsgd.training.word_losses import WordLosses
 
 __all__ = ["NegativeEngine", "noise_distribution"]
 
 _BLOCK = {"skipgram": 16, "cbow": 64}  # words; longer ones learn from weights that are out of date
+_MOST = 2.0  # rate of a row times the samples of a block that touch it
 _CALL = 4096  # words of a call of the kernel: some milliseconds
 _DRAWS = {"skipgram": 4096, "cbow": 512}  # noise words of an evaluation
 _ROWS = 1024  # whose products with them are held at a time
@@ -60,7 +63,8 @@ class NegativeEngine:
         counts: NDArray[np.int64],
         threads: int | None = None,
     ) -> None:
-        _check(model, rule, counts)
+        check_model(model, settings, counts)
+        check_rule(rule, settings)
         self.model, self.rule, self.settings = model, rule, settings
         self._team = Team(torch.get_num_threads() if threads is None else threads)
         self.samples = self.steps = 0
@@ -87,7 +91,8 @@ class NegativeEngine:
         """Continue from a state that was saved."""
         for name, tensor in self._state.items():
             saved = state.get(name)
-            if saved is None or saved.shape != tensor.shape:
+            kinds = (torch.int32, torch.int64) if name.endswith("counts") else (torch.float32,)
+            if saved is None or saved.shape != tensor.shape or saved.dtype not in kinds:
                 raise ValueError(f"the saved optimizer state has no {name} of {len(tensor)} words")
             self._state[name] = saved.clone()
         self.samples, self.steps = samples, steps
@@ -193,18 +198,6 @@ def noise_distribution(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return share
 
 
-def _check(model: WordModel, rule: Rule, counts: NDArray[Any]) -> None:
-    for weight in (model.input.weight, model.output.weight):
-        if weight.dtype != torch.float32 or weight.device.type != "cpu" or model.biased:
-            raise ValueError("the model must be float32 on the CPU and have no bias")
-        if not weight.is_contiguous():
-            raise ValueError("the weights must be contiguous")
-    if rule.optimizer in ("adam", "adagrad"):
-        raise ValueError(f"negative sampling does not go with {rule.optimizer}")
-    if len(counts) != model.words:
-        raise ValueError(f"{len(counts)} counts for a model of {model.words} words")
-
-
 def _new_state(
     model: WordModel,
     rule: Rule,
@@ -241,6 +234,8 @@ def _new_job(
     buffers: dict[str, NDArray[Any]] = {
         "rows": np.zeros(rows, np.int64),
         "weights": np.zeros(inputs, np.float32),
+        "touches": np.zeros(rows, np.float32),
+        "totals": np.zeros((2, 0 if by_row else words), np.float32),
         "targets": np.zeros(rows, np.int64),
         "scales": np.zeros(rows, np.float32),
         "owners": np.zeros(rows, np.int64),
@@ -259,5 +254,5 @@ def _new_job(
     job["pool"], job["negatives"], job["words"] = pool, settings.negatives, words
     job["inputs"], job["dim"] = inputs, model.dim
     job["rowwise"], job["eps"] = by_row, 1e-10
-    job["power"], job["cap"] = law.power, law.cap
+    job["power"], job["cap"], job["most"] = law.power, law.cap, _MOST
     return job, buffers

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from freqsgd.training.text_rules import check_rule
 from freqsgd.training.text_settings import TextSettings
 from freqsgd.training.windows import Samples, kept_share
 from freqsgd.training.word_batches import batches, losses_by_word, parts, samples_of
+from freqsgd.training.word_engine import check_model
 from freqsgd.training.word_losses import WordLosses
 from freqsgd.training.word_optimizers import word_optimizer
 
@@ -57,7 +57,7 @@ class SoftmaxEngine:
         threads: int | None = None,
     ) -> None:
         check_rule(rule, settings)
-        _check_model(model, counts)
+        check_model(model, settings, counts)
         self.model, self.rule, self.settings = model, rule, settings
         self.threads = torch.get_num_threads() if threads is None else threads
         if self.threads < 1:
@@ -174,14 +174,6 @@ class SoftmaxEngine:
             self._optimizer.observe(self._input, inputs, len(samples))
             for table in self._outputs:
                 self._optimizer.observe(table, targets, len(samples))
-
-
-def _check_model(model: WordModel, counts: NDArray[Any]) -> None:
-    weight = model.input.weight
-    if weight.dtype != torch.float32 or weight.device.type != "cpu" or not model.biased:
-        raise ValueError("the model must be float32 on the CPU and have a bias")
-    if len(counts) != model.words:
-        raise ValueError(f"{len(counts)} counts for a model of {model.words} words")
 
 
 @contextmanager

@@ -24,23 +24,29 @@ _RATES = {
     ("cbow", "negative"): {"sgd": 0.1, "rowwise-adagrad": 0.2},
 }
 # For negative sampling with rates that follow frequency: the mean over a text's words of their
-# rates, and the cap on each. So the default suits vocabularies of any size.
-_MEANS = {"skipgram": (0.05, 0.05), "cbow": (0.5, 0.25)}
+# rates in the input table, and the cap on each. So the default suits vocabularies of any size.
+_USUAL = 6  # words that a sample touches: its target and five of noise
+_MEANS = {"skipgram": (0.05, 0.05), "cbow": (0.18, 0.25)}
 
 
 def with_default_lr(rule: Rule, settings: TextSettings, counts: NDArray[np.int64]) -> Rule:
     """Give a rule without learning rate the default one, and the cap that goes with it."""
     if rule.lr is not None:
         return rule
-    name = ALIKE.get(rule.optimizer, rule.optimizer)
     rates = _RATES[settings.model, settings.loss]
+    name = ALIKE.get(rule.optimizer, rule.optimizer)
     rate = rates.get(rule.optimizer, rates.get(name))
-    if rate is not None:
+    if settings.loss == "softmax" or rule.optimizer == "rowwise-adagrad":
         return replace(rule, lr=rate)
+    # More noise words make longer gradients. Adagrad divides by their length anyway.
+    scale = min(1.0, _USUAL / (1 + settings.negatives))
+    if rate is not None:
+        return replace(rule, lr=scale * rate)
     mean, cap = _MEANS[settings.model]
-    p = counts / counts.sum()
-    lr = mean / float((p ** (1 - rule.law.power)).sum())  # the mean of p^-power, times lr
-    return replace(rule, lr=lr, max_lr=cap if rule.max_lr is None else rule.max_lr)
+    share = counts[counts > 0] / counts.sum()
+    p = share * (1 if settings.model == "skipgram" else 2 * settings.window)
+    lr = scale * mean / float((share * p**-rule.law.power).sum())
+    return replace(rule, lr=lr, max_lr=scale * cap if rule.max_lr is None else rule.max_lr)
 
 
 def check_rule(rule: Rule, settings: TextSettings) -> None:

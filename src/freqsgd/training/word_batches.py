@@ -23,7 +23,7 @@ from freqsgd.training.word_losses import WordLosses
 
 __all__ = ["batches", "losses_by_word", "parts", "samples_of"]
 
-_WORDS = 1 << 18  # that are evaluated at a time
+_NUMBERS = 1 << 24  # that an evaluation holds at a time, more or less
 
 
 def batches(
@@ -54,7 +54,7 @@ def batches(
         ids, starts = take(text, order[number * size : (number + 1) * size])
         _check(ids, len(share))
         if settings.subsample:
-            draw = np.random.default_rng([settings.seed, epoch, step + number])
+            draw = np.random.default_rng([settings.seed, epoch, step + number, 2])
             ids, starts = subsample(ids, starts, share, draw)
         yield ids, starts, lr
 
@@ -67,7 +67,8 @@ def samples_of(ids: Ids, starts: Ids, model: WordModel, settings: TextSettings) 
 
 def parts(text: Paragraphs, model: WordModel, settings: TextSettings) -> Iterator[Samples]:
     """The samples of a text, so many at a time that they fit into memory."""
-    edges = np.flatnonzero(np.diff(text.starts[:-1] // _WORDS)) + 1
+    words = max(1, _NUMBERS // max(model.dim, 8 * settings.window))
+    edges = np.flatnonzero(np.diff(text.starts[:-1] // words)) + 1
     for which in np.split(np.arange(len(text)), edges):
         ids, starts = take(text, which)
         _check(ids, model.words)
