@@ -220,7 +220,7 @@ def test_predictions_go_nowhere_when_the_rows_are_bad(clicks):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["neighbors", "m", "item"], "Missing argument 'TOKEN'; see freqsgd neighbors --help"),
+        (["neighbors", "m", "item"], "only 'item' was named"),
         (["tune"], "Missing option '--out'; see freqsgd tune --help"),
         (["trian"], "No such command 'trian'"),
         (["train", "--epochs", "x"], "Invalid value for '--epochs'"),
