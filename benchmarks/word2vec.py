@@ -5,7 +5,8 @@
 One epoch of WikiText-2 with FREQSGD_DATA set, otherwise of generated text; window 4, 5 noise words.
 Both read the same words (those left after min_count, in paragraphs of at most 256) and start from
 the same vectors. gensim: sample=0, shrink_windows=False, its own rate 0.025. Ours: the default
-rates of cfsgd, and sgd at gensim's rate. Contenders take turns; each has the best of its rounds.
+rates of cfsgd and of sgd, which for skip-gram is gensim's. Contenders take turns; each has the best
+of its rounds.
 
 Speed is in words of the raw text per second. The held-out loss is that of the validation text, by
 the same function for all. The ratio to the peak compares useful operations (products, and both
@@ -30,7 +31,7 @@ from freqsgd.data.text_options import TextOptions, load_text
 from freqsgd.kernels.tile import add_outer, put, zeros
 from freqsgd.kernels.word2vec_job import COLUMNS, POOL_UNIT, ROWS
 from freqsgd.nn.word2vec import CBOW, SkipGram, WordModel
-from freqsgd.training.negative_engine import NegativeEngine
+from freqsgd.training.negative_engine import BLOCK, NegativeEngine
 from freqsgd.training.rules import Rule
 from freqsgd.training.text_rules import with_default_lr
 from freqsgd.training.text_settings import TextSettings
@@ -130,7 +131,7 @@ def peak_flops() -> float:
 def flops_per_word(kind: str, dim: int) -> float:
     """Useful operations per word that is left: a product of vectors and two gradients of each."""
     if kind == "skipgram":
-        products = 2 * WINDOW + POOL_UNIT * (16 + 2 * WINDOW) / 16
+        products = 2 * WINDOW + POOL_UNIT * (BLOCK + 2 * WINDOW) / BLOCK
         return 3 * 2 * dim * products
     return 3 * 2 * dim * (1 + POOL_UNIT) + 2 * 2 * WINDOW * dim
 

@@ -28,9 +28,9 @@ from freqsgd.training.word_batches import batches, losses_by_word, parts
 from freqsgd.training.word_engine import check_model
 from freqsgd.training.word_losses import WordLosses
 
-__all__ = ["NegativeEngine", "noise_distribution"]
+__all__ = ["BLOCK", "NegativeEngine", "noise_distribution"]
 
-_BLOCK = {"skipgram": 16, "cbow": 64}  # words; longer ones learn from weights that are out of date
+BLOCK = 16  # words; longer ones learn from weights that are out of date
 _MOST = 2.0  # rate of a row times the samples of a block that touch it
 _CALL = 4096  # words of a call of the kernel: some milliseconds
 _DRAWS = {"skipgram": 4096, "cbow": 512}  # noise words of an evaluation
@@ -75,7 +75,7 @@ class NegativeEngine:
         self._state = _new_state(model, rule, settings, counts * self._share, self._noise)
         self._job, self._buffers = _new_job(model, rule, settings)
         self._job["noise"] = self._cumulative.ctypes.data
-        self._blocks_at_once = _CALL // _BLOCK[settings.model]
+        self._blocks_at_once = _CALL // BLOCK
 
     @property
     def state(self) -> dict[str, Tensor]:
@@ -150,8 +150,7 @@ class NegativeEngine:
         words, lengths = ids.astype(np.int32), np.diff(starts)
         lows = np.repeat(starts[:-1], lengths).astype(np.int32)
         highs = np.repeat(starts[1:], lengths).astype(np.int32)
-        block = int(self._job["block"][0])
-        blocks = -(-len(words) // block)
+        blocks = -(-len(words) // BLOCK)
         losses = np.zeros((blocks, kernels.PARTS))
         counters = np.zeros(16, np.int64)
         job = self._job
@@ -226,7 +225,7 @@ def _new_job(
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
     """What stays the same from step to step; the buffers are those that it points to."""
     job = np.zeros(1, kernels.JOB)
-    window, block, words = settings.window, _BLOCK[settings.model], model.words
+    window, block, words = settings.window, BLOCK, model.words
     pool = kernels.POOL_UNIT * -(-settings.negatives // (kernels.POOL_UNIT // 2))
     inputs = kernels.ROWS * -(-(block + 2 * window) // kernels.ROWS)
     rows, dim = inputs + block + pool, kernels.padded(model.dim)

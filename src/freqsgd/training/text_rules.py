@@ -21,12 +21,12 @@ _RATES = {
     ("cbow", "softmax"): {"sgd": 1.0, "cfsgd": 1.0, "adagrad": 0.1, "adam": 0.025},
     # sgd's with skipgram is that of the original program
     ("skipgram", "negative"): {"sgd": 0.025, "rowwise-adagrad": 0.1},
-    ("cbow", "negative"): {"sgd": 0.1, "rowwise-adagrad": 0.2},
+    ("cbow", "negative"): {"sgd": 0.2, "rowwise-adagrad": 0.2},
 }
 # For negative sampling with rates that follow frequency: the mean over a text's words of their
 # rates in the input table, and the cap on each. So the default suits vocabularies of any size.
 _USUAL = 6  # words that a sample touches: its target and five of noise
-_MEANS = {"skipgram": (0.05, 0.05), "cbow": (0.18, 0.25)}
+_MEANS = {"skipgram": (0.05, 0.05), "cbow": (0.18, 0.15)}
 
 
 def with_default_lr(rule: Rule, settings: TextSettings, counts: NDArray[np.int64]) -> Rule:
