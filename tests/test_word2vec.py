@@ -192,3 +192,50 @@ def test_the_example_runs(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(sys, "argv", [example, str(text), "cat"])
     runpy.run_path(example)
     assert len(capsys.readouterr().out.splitlines()) == 5
+
+
+@pytest.mark.parametrize("name", ["dim", "window", "epochs", "batch_size", "negatives", "threads"])
+@pytest.mark.parametrize("value", [1.5, 8.0, "8", True, 0, -1, 2**31])
+def test_whole_numbers_are_checked(name, value):
+    kind = ValueError if type(value) is int else TypeError
+    with pytest.raises(kind, match=f"{name} must be .*, got"):
+        Word2Vec(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"min_count": 0}, ValueError),
+        ({"min_count": 2.5}, TypeError),
+        ({"min_count": None}, TypeError),
+        ({"max_vocab": 1}, ValueError),
+        ({"seed": None}, TypeError),
+        ({"seed": -1}, ValueError),
+        ({"lr": "x"}, TypeError),
+        ({"lr": True}, TypeError),
+        ({"lr": -0.1}, ValueError),
+        ({"max_lr": "x"}, TypeError),
+        ({"subsample": None}, TypeError),
+    ],
+)
+def test_other_numbers_are_checked(options, error):
+    with pytest.raises(error, match=f"{next(iter(options))} must"):
+        Word2Vec(**options)
+
+
+def test_numbers_of_numpy_are_as_good(tmp_path):
+    whole = {"dim": 5, "window": 2, "epochs": 2, "min_count": 1, "seed": 3, "batch_size": 64}
+    real = {"lr": 0.015625, "max_lr": 0.125, "subsample": 0.25}
+    plain = Word2Vec(**whole, **real).fit(sentences())
+    as_numpy = {name: np.int16(value) for name, value in whole.items()}
+    words = Word2Vec(**as_numpy, **{name: np.float32(value) for name, value in real.items()})
+    assert repr(words) == repr(plain)
+    words.fit(sentences()).save(tmp_path)
+    assert np.array_equal(Word2Vec.load(tmp_path).vectors.matrix, plain.vectors.matrix)
+
+
+def test_softmax_has_its_own_defaults():
+    words = Word2Vec(**SMALL, loss="softmax", batch_size=50).fit(sentences(100))
+    assert words.record["options"]["settings"]["epochs"] == 20
+    assert words.record["batch_size"] == 50
+    assert Word2Vec(**SMALL).fit(sentences(100)).record["options"]["settings"]["epochs"] == 5

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from freqsgd.data.corpus import Corpus
 from freqsgd.data.dataset import DataError
+from freqsgd.data.option_checks import real_number, whole_number
 from freqsgd.export.vectors import Neighbor, Vectors
 from freqsgd.nn.word2vec import WordModel
 from freqsgd.training.fit_text import fit_text
@@ -25,12 +26,18 @@ from freqsgd.training.word_folder import load_words, save_words
 __all__ = ["Word2Vec"]
 
 _RULE = ("optimizer", "lr", "max_lr")
-_SETTINGS = ("model", "loss", "dim", "window", "negatives", "subsample", "epochs", "seed")
+_SETTINGS = (
+    "model", "loss", "dim", "window", "negatives", "subsample", "epochs", "batch_size", "seed",
+)  # fmt: skip
+_LEAST = {"min_count": 1, "max_vocab": 2, "threads": 1}
 
 
 @dataclass(eq=False)
 class Word2Vec:
     """Learns a vector for each word of some sentences.
+
+    Softmax suits vocabularies of some thousand words. It takes one step per batch of sentences, so
+    a small text wants a smaller ``batch_size``, or more ``epochs``, to learn much.
 
     Args:
         dim: size of the vectors
@@ -40,7 +47,8 @@ class Word2Vec:
         lr: learning rate; None for the default of the model, loss and optimizer
         max_lr: cap on the rate of a word, for cfsgd and fasgd; without ``lr`` it has a default too
         window: words on each side
-        epochs: how often the sentences are gone through
+        epochs: how often the sentences are gone through; None: 5, with softmax 20
+        batch_size: sentences of a step; None: 1024, with softmax 96
         min_count: words seen less often are left out
         max_vocab: the most words of the vocabulary: the most frequent ones
         negatives: noise words of a sample, for negative sampling
@@ -63,7 +71,8 @@ class Word2Vec:
     lr: float | None = None
     max_lr: float | None = None
     window: int = 4
-    epochs: int = 5
+    epochs: int | None = None
+    batch_size: int | None = None
     min_count: int = 5
     max_vocab: int | None = None
     negatives: int = 5
@@ -78,7 +87,8 @@ class Word2Vec:
     def fit(self, sentences: Iterable[str | Sequence[str]]) -> Self:
         """Learn anew from sentences: lists of words, or texts that are split at white space.
 
-        They are read once: an open file, whose lines are sentences, will do.
+        They are read once: an open file, whose lines are sentences, will do. The first fit on a
+        machine compiles the kernels of negative sampling, which takes about half a minute.
         """
         rule, settings = self._options()
         corpus = Corpus.of_sentences(
@@ -140,11 +150,25 @@ class Word2Vec:
         return loaded
 
     def _options(self) -> tuple[Rule, TextSettings]:
+        self._check_numbers()
         rule = Rule(**{name: getattr(self, name) for name in _RULE})
         chosen = {name: getattr(self, name) for name in _SETTINGS}
         settings = TextSettings(**chosen, windows="all")  # for sentences are short
         check_rule(rule, settings)
+        for name in _SETTINGS:
+            if getattr(self, name) is not None:
+                setattr(self, name, getattr(settings, name))
         return rule, settings
+
+    def _check_numbers(self) -> None:
+        """Refuse what is no number or too small; numpy's numbers become Python's."""
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if value is not None or name == "min_count":
+                setattr(self, name, whole_number(name, value, least))
+        for name in ("lr", "max_lr"):
+            if getattr(self, name) is not None:
+                setattr(self, name, real_number(name, getattr(self, name)))
 
     def _keep(
         self,

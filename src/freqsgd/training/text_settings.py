@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from freqsgd.data.option_checks import real_number, whole_number
+
 __all__ = ["LOSSES", "TEXT_MODELS", "TextSettings"]
 
 TEXT_MODELS = ("cbow", "skipgram")
@@ -15,6 +17,11 @@ _DEFAULTS = {
     "softmax": {"epochs": 20, "batch_size": 96, "lr_decay": "epochs", "windows": "full"},
     "negative": {"epochs": 5, "batch_size": 1024, "lr_decay": "linear", "windows": "all"},
 }
+_LEAST = {
+    "dim": 1, "window": 1, "negatives": 1, "epochs": 1, "patience": 1, "batch_size": 1,
+    "checkpoint_steps": 1, "seed": 0,
+}  # fmt: skip
+_MAY_BE_NONE = ("patience", "checkpoint_steps", "max_norm")
 
 
 @dataclass(frozen=True)
@@ -73,17 +80,21 @@ class TextSettings:
             raise ValueError(f"windows must be full or all, got {self.windows!r}")
         if self.lr_decay not in ("constant", "linear", "epochs"):
             raise ValueError(f"lr_decay must be constant, linear or epochs, got {self.lr_decay!r}")
-        for name in (
-            "dim", "window", "negatives", "epochs", "patience", "batch_size", "checkpoint_steps",
-        ):  # fmt: skip
+        self._check_numbers()
+        if self.max_norm is not None and self.loss == "negative":
+            raise ValueError("max_norm goes with the loss softmax only")
+
+    def _check_numbers(self) -> None:
+        """Refuse what is out of range; numpy's numbers become Python's, which JSON can hold."""
+        for name, least in _LEAST.items():
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+            if value is not None or name not in _MAY_BE_NONE:
+                object.__setattr__(self, name, whole_number(name, value, least))
+        for name in ("subsample", "max_norm"):
+            value = getattr(self, name)
+            if value is not None or name not in _MAY_BE_NONE:
+                object.__setattr__(self, name, real_number(name, value))
         if not 0 <= self.subsample < 1:
             raise ValueError(f"subsample must lie in [0, 1), got {self.subsample}")
         if self.max_norm is not None and not 0 < self.max_norm < float("inf"):
             raise ValueError(f"max_norm must be a number > 0, got {self.max_norm}")
-        if self.max_norm is not None and self.loss == "negative":
-            raise ValueError("max_norm goes with the loss softmax only")
-        if not 0 <= self.seed < 2**31:
-            raise ValueError(f"seed must be a number from 0 to 2^31 - 1, got {self.seed}")

@@ -1,0 +1,34 @@
+"""Numbers that a user gave as options, checked."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+__all__ = ["real_number", "whole_number"]
+
+_MOST = 2**31 - 1  # what fits where ids and lengths are kept
+
+
+def whole_number(name: str, value: object, least: int) -> int:
+    """The value as an int; numpy's integers are fine, 2.0 and True are not.
+
+    Example:
+        >>> whole_number("window", 0, least=1)
+        Traceback (most recent call last):
+        ValueError: window must be at least 1, got 0
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number, got {value!r}")
+    number = int(value)
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, got {number}")
+    if number > _MOST:
+        raise ValueError(f"{name} must be at most {_MOST:,}, got {number:,}")
+    return number
+
+
+def real_number(name: str, value: object) -> float:
+    """The value as a float; numpy's numbers are fine, texts and True are not."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    return float(value)
