@@ -85,7 +85,7 @@ def test_a_fit_that_fails_leaves_what_was_there():
     for bad in ([], ["word"], "one text", [["cat", 5]] * 9, [b"cat dog"] * 9):
         with pytest.raises(DataError):
             words.fit(bad)
-    words.lr = 1e30
+    words.optimizer, words.lr = "rowwise-adagrad", 1e30
     with pytest.raises(DataError, match="try a smaller learning rate"):
         words.fit(sentences())
     assert np.array_equal(words["cat"], before)
@@ -239,3 +239,25 @@ def test_softmax_has_its_own_defaults():
     assert words.record["options"]["settings"]["epochs"] == 20
     assert words.record["batch_size"] == 50
     assert Word2Vec(**SMALL).fit(sentences(100)).record["options"]["settings"]["epochs"] == 5
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ("the cat sat".split() * 9, DataError, "each of the 27 texts is a sentence"),
+        ("the cat sat", DataError, "a list of sentences, not one text"),
+        (b"the cat sat", TypeError, "a list of sentences, got b'the"),
+        (None, TypeError, "a list of sentences, got None"),
+        (Path("text.txt"), TypeError, r"text\.txt'\): open it"),
+        ([["a", "b"], ["b", "\ud800c"]], DataError, r"sentence 2 .* surrogate\): '\\ud800c'"),
+    ],
+)
+def test_what_is_not_a_list_of_sentences_is_named(given, error, said):
+    with pytest.raises(error, match=said):
+        Word2Vec(**SMALL).fit(given)
+
+
+def test_words_are_plain_text():
+    arrays = [np.array(sentence.split()) for sentence in sentences(50)]
+    words = Word2Vec(**SMALL, epochs=1, min_count=1).fit(arrays)
+    assert {type(word) for word in words.words} == {str}

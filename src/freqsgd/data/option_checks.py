@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from numbers import Integral, Real
 
+from freqsgd.data.dataset import DataError
+
 __all__ = ["real_number", "whole_number"]
 
 _MOST = 2**31 - 1  # what fits where ids and lengths are kept
@@ -15,15 +17,15 @@ def whole_number(name: str, value: object, least: int) -> int:
     Example:
         >>> whole_number("window", 0, least=1)
         Traceback (most recent call last):
-        ValueError: window must be at least 1, got 0
+        freqsgd.data.dataset.DataError: window must be at least 1, got 0
     """
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number, got {value!r}")
     number = int(value)
     if number < least:
-        raise ValueError(f"{name} must be at least {least}, got {number}")
+        raise DataError(f"{name} must be at least {least}, got {number}")
     if number > _MOST:
-        raise ValueError(f"{name} must be at most {_MOST:,}, got {number:,}")
+        raise DataError(f"{name} must be at most {_MOST:,}, got {number:,}")
     return number
 
 

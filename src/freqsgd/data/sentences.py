@@ -6,12 +6,14 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from os import PathLike
 
 import numpy as np
 from numpy.typing import NDArray
 
 from freqsgd.data.corpus import Corpus, Paragraphs
 from freqsgd.data.dataset import DataError
+from freqsgd.data.option_checks import whole_number
 from freqsgd.data.word_ids import (
     PARTS,
     CodedText,
@@ -38,15 +40,15 @@ def corpus_of_sentences(
     for what, value, least in (
         ("min_count", min_count, 1), ("max_vocab", max_vocab, 2), ("longest", longest, 2)
     ):  # fmt: skip
-        if value is not None and value < least:
-            raise DataError(f"{what} must be at least {least}, not {value}")
+        if value is not None:
+            whole_number(what, value, least)
     words, codes, lengths = _code(sentences, longest)
     text = CodedText(codes, lengths, draw_parts(len(lengths), held_out, split_seed))
     counts = training_counts([text], len(words))
     chosen = choose_words(counts, words.__getitem__, name, min_count, max_vocab)
     return Corpus(
         name,
-        [words[code] for code in chosen.codes.tolist()],
+        [str.__str__(words[code]) for code in chosen.codes.tolist()],  # numpy's texts too
         chosen.counts,
         *(_paragraphs(text, chosen, part) for part in range(len(PARTS))),
     )
@@ -56,27 +58,59 @@ def _code(
     sentences: Iterable[str | Sequence[str]], longest: int
 ) -> tuple[list[str], NDArray[np.int32], NDArray[np.int32]]:
     """The distinct words, their codes in all sentences, and the lengths of pieces of these."""
-    if isinstance(sentences, str):
-        raise DataError(
-            "sentences must be a list of sentences, not one text; split it, for instance with "
-            "text.splitlines()"
-        )
     known: defaultdict[str, int] = defaultdict()
     known.default_factory = known.__len__  # a new word gets the next code
     codes, lengths = array("i"), array("i")
-    for number, sentence in enumerate(sentences, start=1):
+    texts = number = 0
+    for number, sentence in enumerate(_checked(sentences), start=1):
         before, distinct = len(codes), len(known)
+        texts += isinstance(sentence, str)
         try:
             words = sentence.split() if isinstance(sentence, str) else sentence
             codes.extend(map(known.__getitem__, words))
         except TypeError as error:
             raise DataError(f"sentence {number} is not a list of words ({error})") from error
-        new = islice(reversed(known), len(known) - distinct)
-        if wrong := [word for word in new if not isinstance(word, str)]:
-            raise DataError(f"sentence {number} has a word that is not text: {wrong[-1]!r}")
+        _check_words(list(islice(reversed(known), len(known) - distinct)), number)
         whole, rest = divmod(len(codes) - before, longest)
         lengths.extend([longest] * whole + [rest] * (rest > 0))
+    if 1 < texts == number and max(lengths, default=0) == 1:
+        raise DataError(
+            f"each of the {number:,} texts is a sentence, and none has two words; if they are the "
+            "words of one sentence, give a list that holds this list"
+        )
     return list(known), np.array(codes, np.int32), np.array(lengths, np.int32)
+
+
+def _checked(sentences: Iterable[str | Sequence[str]]) -> Iterable[str | Sequence[str]]:
+    """The sentences, unless they are something else that a user may take for some."""
+    if isinstance(sentences, str):
+        raise DataError(
+            "sentences must be a list of sentences, not one text; split it, for instance with "
+            "text.splitlines(), or open the file that it names"
+        )
+    if isinstance(sentences, bytes | PathLike) or not isinstance(sentences, Iterable):
+        hint = ": open it, its lines are sentences" if isinstance(sentences, PathLike) else ""
+        raise TypeError(f"sentences must be a list of sentences, got {sentences!r:.60}{hint}")
+    return sentences
+
+
+def _check_words(words: list[str], number: int) -> None:
+    """Refuse words of a sentence that no file could hold."""
+    try:
+        "".join(words).encode()
+    except TypeError:
+        wrong = next(word for word in reversed(words) if not isinstance(word, str))
+        raise DataError(f"sentence {number} has a word that is not text: {wrong!r}") from None
+    except UnicodeEncodeError:
+        raise DataError(
+            f"sentence {number} has a word with half a character (a lone surrogate): "
+            f"{next(word for word in reversed(words) if _is_broken(word))!r}; decode the text with "
+            'errors="replace"'
+        ) from None
+
+
+def _is_broken(word: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in word)
 
 
 def _paragraphs(text: CodedText, chosen: WordIds, part: int) -> Paragraphs:
