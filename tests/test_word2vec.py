@@ -244,7 +244,7 @@ def test_softmax_has_its_own_defaults():
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
-        ("the cat sat".split() * 9, DataError, "each of the 27 texts is a sentence"),
+        (["the", "cat", "sat"] * 9, DataError, "each of the 27 texts is a sentence"),
         ("the cat sat", DataError, "a list of sentences, not one text"),
         (b"the cat sat", TypeError, "a list of sentences, got b'the"),
         (None, TypeError, "a list of sentences, got None"),
