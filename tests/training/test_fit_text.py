@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sys
+import warnings
 
 import numpy as np
 import pytest
 import torch
 
 from freqsgd.data.corpus import Corpus, Paragraphs
-from freqsgd.data.dataset import DataError
+from freqsgd.data.dataset import DataError, DataWarning
 from freqsgd.training import Rule, fit_text
+from freqsgd.training.windows import cbow_samples, skipgram_samples, take
 from tests.training.made_up_text import BOTH, corpus, same_weights, small
 
 NOTHING = Paragraphs(np.empty(0, np.int32), np.zeros(1, np.int64), 0)
@@ -215,14 +218,53 @@ def test_paragraphs_that_are_all_too_short_are_refused_with_what_to_do():
     _, record = fit_text(data, Rule("sgd"), small(windows="all"))
     assert record["stopped"] == "epochs"
     alone = Corpus.of_sentences([["a"], ["b"]] * 5, min_count=1)
-    with pytest.raises(DataError, match=r"has the 2 words.*has 1 .*smaller min_count$"):
+    with pytest.raises(DataError, match=r"has the 2 words.*has 1: try whole sentences on a line$"):
         fit_text(alone, Rule("sgd"), small(windows="all"))
+    rare = Corpus.of_sentences([["a", "c"], ["b", "d"]] * 5 + [["a"], ["b"]], min_count=6)
+    with pytest.raises(DataError, match=r"has 1 after rare words .*smaller min_count$"):
+        fit_text(rare, Rule("sgd"), small(windows="all"))
 
 
 def test_subsampling_that_leaves_nothing_is_refused():
     data = Corpus.of_sentences(["a b", "b a"] * 10, min_count=1)
-    with pytest.raises(DataError, match="use a larger subsample"):
+    with pytest.raises(DataError, match="no two words together: use a larger subsample"):
         fit_text(data, Rule("sgd"), small(windows="all", subsample=1e-9))
+
+
+@pytest.mark.parametrize("windows", ["full", "all"])
+@pytest.mark.parametrize("model", ["skipgram", "cbow"])
+def test_subsampling_that_leaves_little_is_warned_of(model, windows):
+    data = corpus(words=20_000)
+    settings = small(model, windows=windows, epochs=1, window=1)
+    make = skipgram_samples if model == "skipgram" else cbow_samples
+    ids, starts = take(data.train, np.arange(len(data.train)))
+    whole = len(make(ids, starts, 1, full=windows == "full"))
+    with pytest.warns(DataWarning, match=rf"leaves \d+ of {whole:,} samples .*a larger value"):
+        fit_text(data, Rule("sgd"), dataclasses.replace(settings, subsample=5e-6))
+    with warnings.catch_warnings(action="error"):
+        fit_text(data, Rule("sgd"), dataclasses.replace(settings, subsample=1e-2))
+
+
+def test_held_out_text_without_a_known_word_is_warned_of():
+    empty = Paragraphs(np.empty(0, np.int32), np.zeros(1, np.int64), raw_words=70)
+    data = dataclasses.replace(corpus(words=1500), test=empty)
+    with pytest.warns(DataWarning, match="none of the 70 words of the test text is in the vocab"):
+        _, record = fit_text(data, Rule("sgd"), small(epochs=1))
+    assert record["test_loss"] is None
+
+
+@pytest.mark.parametrize(("model", "loss"), BOTH)
+def test_a_window_wider_than_every_paragraph_reaches_its_ends(model, loss):
+    data = Corpus.of_sentences(["a b c d e", "c a b"] * 20, min_count=1)
+    models, records = zip(
+        *(
+            fit_text(data, Rule("cfsgd"), small(model, loss, windows="all", window=window))
+            for window in (4, 10**9)
+        ),
+        strict=True,
+    )
+    assert same_weights(*models)
+    assert records[1]["options"]["settings"]["window"] == 10**9
 
 
 @pytest.mark.parametrize("validation", [True, False])
@@ -232,11 +274,18 @@ def test_a_diverging_run_says_so_and_leaves_no_model(model, loss, validation, tm
     if not validation:
         data = dataclasses.replace(data, validation=NOTHING)
     settings = small(model, loss, epochs=1, batch_size=1000)  # one step: noticed afterwards
-    for rate, each in ((1e30, settings), (1e30, small(model, loss))):
-        folder = tmp_path / str(each.batch_size)
-        _, record = fit_text(data, Rule("sgd", rate), each, folder=folder)
+    optimizer = "sgd" if loss == "softmax" else "rowwise-adagrad"
+    large = r"is [\d.e+]+, more than 10 times the [\d.]+ of a model that knows nothing,"
+    for rate, each, said in (
+        (1e30, settings, "is not a finite number"),
+        (1e30, small(model, loss), "is not a finite number"),
+        (1e4, settings, large),
+    ):
+        folder = tmp_path / f"{each.batch_size}-{rate}"
+        _, record = fit_text(data, Rule(optimizer, rate), each, folder=folder)
         assert record["stopped"] == "diverged"
-        assert "try a smaller learning rate" in record["error"]
+        told = rf"the loss {said} in step \d \(epoch 1\) at lr [\d.e+]+: try a smaller .*"
+        assert re.fullmatch(told, record["error"])
         assert record["test_loss"] is None
         assert record["similarity"] == {}
         json.dumps(record, allow_nan=False)

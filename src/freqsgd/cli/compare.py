@@ -54,7 +54,7 @@ def compare(
         raise DataError(f"--optimizers names none of {', '.join(OPTIMIZERS)}")
     given = rates(lr, names)
     plans = [plan(context, asked, rule, name, given.get(name, ""), preset_name) for name in names]
-    with any_session(asked.data, plans, threads, out) as (loaded, watcher):
+    with any_session(asked.data, threads, out) as (loaded, watcher):
         results = training.compare(
             loaded,
             [rule for rule, _ in plans],

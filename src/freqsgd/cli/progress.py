@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -10,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
+from freqsgd.cli.table import number
 from freqsgd.training.fit import Progress
 from freqsgd.training.search_state import TuneProgress
 
@@ -55,10 +55,9 @@ class Watcher:
         """What :func:`freqsgd.data.load` reports."""
         self._show(stage, done, total, "")
 
-    def compiling(self, compile_kernels: Callable[[], object]) -> None:
-        """Compile the kernels, which a machine does once."""
+    def compiling(self) -> None:
+        """The kernels are compiled, which a machine does once, until training is told of."""
         self._show("compiling the kernels, once", 0, None, "")
-        compile_kernels()
 
     def training(self, progress: Progress, record: dict[str, Any]) -> None:
         """What :func:`freqsgd.training.fit` reports: one line per epoch, bars in between."""
@@ -109,9 +108,9 @@ class Watcher:
 
 def _line(epoch: dict[str, Any]) -> str:
     """A finished epoch."""
-    parts = [f"epoch {epoch['epoch']:2}", f"train loss {epoch['train_loss']:.4f}"]
+    parts = [f"epoch {epoch['epoch']:2}", f"train loss {number(epoch['train_loss'])}"]
     if epoch["val_loss"] is not None:
-        parts.append(f"val loss {epoch['val_loss']:.4f}")
+        parts.append(f"val loss {number(epoch['val_loss'])}")
     if "words_per_second" in epoch:
         parts.append(f"{epoch['words_per_second']:>9,.0f} words/s")
     else:

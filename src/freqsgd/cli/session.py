@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,16 +19,10 @@ from freqsgd.data.options import DataOptions, load
 from freqsgd.data.text_options import TextOptions, load_text
 from freqsgd.kernels.fm import step_kernel
 from freqsgd.training.interrupt import InterruptedFitError
-from freqsgd.training.rules import Rule
-from freqsgd.training.settings import Settings
-from freqsgd.training.text_settings import TextSettings
-from freqsgd.training.word_engine import compile_kernels
 
 __all__ = ["REPORT", "any_session", "command_line", "session"]
 
 REPORT = "report.html"
-
-Plans = Sequence[tuple[Rule, Settings | TextSettings]]
 
 
 @contextmanager
@@ -38,18 +32,16 @@ def session(
     """Load samples and compile the kernels; after Ctrl-C say how to go on."""
     with _watching(threads, out) as watcher:
         data = load(options, progress=watcher.loading)
-        watcher.compiling(lambda: step_kernel(np.int32))
+        watcher.compiling()
+        step_kernel(np.int32)
         yield data, watcher
 
 
 @contextmanager
 def any_session(
-    options: DataOptions | TextOptions,
-    plans: Plans,
-    threads: int | None,
-    out: Path | None,
+    options: DataOptions | TextOptions, threads: int | None, out: Path | None
 ) -> Iterator[tuple[Dataset | Corpus, Watcher]]:
-    """The same for samples or text, whose kernels depend on what is to be trained."""
+    """The same for samples or text, whose kernels each training compiles as it needs them."""
     if isinstance(options, DataOptions):
         with session(options, threads, out) as made:
             yield made
@@ -57,7 +49,7 @@ def any_session(
         with _watching(threads, out) as watcher:
             corpus = load_text(options, progress=watcher.loading)
             watcher.words = corpus.train.raw_words
-            watcher.compiling(lambda: _compile(plans))
+            watcher.compiling()
             yield corpus, watcher
 
 
@@ -74,12 +66,6 @@ def _watching(threads: int | None, out: Path | None) -> Iterator[Watcher]:
             raise typer.Exit(130) from None
 
 
-def _compile(plans: Plans) -> None:
-    for rule, settings in plans:
-        if isinstance(settings, TextSettings):
-            compile_kernels(rule, settings)
-
-
 def command_line() -> str:
-    """The command that was given."""
-    return shlex.join(["freqsgd", *sys.argv[1:]])
+    """The command that was given, as it begins a run: a resumed one has the same results."""
+    return shlex.join(["freqsgd", *(part for part in sys.argv[1:] if part != "--resume")])

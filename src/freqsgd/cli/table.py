@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["print_results"]
+__all__ = ["number", "print_results"]
 
 _Row = dict[str, str]
 
@@ -61,12 +61,12 @@ def _of_samples(run: dict[str, Any]) -> _Row:
     return {
         "optimizer": run["optimizer"],
         "lr": f"{run['lr']:g}",
-        "best val AUC": _number(run["best_val_auc"]),
+        "best val AUC": number(run["best_val_auc"]),
         "epoch": str(run["best_epoch"] or "-"),
         "seconds": f"{best['seconds']:.1f}" if best else "-",
-        "test AUC": _number(run["test_auc"]),
-        "test loss": _number(run["test_loss"]),
-        "tail AUC": _number(run["test_auc_by_frequency"]["tail"]),
+        "test AUC": number(run["test_auc"]),
+        "test loss": number(run["test_loss"]),
+        "tail AUC": number(run["test_auc_by_frequency"]["tail"]),
         "state MB": f"{run['state_bytes'] / 1e6:.3f}",
         "samples/s": _speed(run["samples_per_second"]),
     }
@@ -78,12 +78,12 @@ def _of_text(run: dict[str, Any]) -> _Row:
         "optimizer": run["optimizer"],
         "lr": f"{run['lr']:g}",
         "epoch": str(run["best_epoch"] or "-"),
-        "train loss": _number(_best(run).get("train_loss")),
-        "val loss": _number(run["best_val_loss"]),
-        "test loss": _number(run["test_loss"]),
-        "tail loss": _number(run["test_loss_by_frequency"]["tail"]),
-        "WordSim": _number(similarity.get("wordsim353", {}).get("spearman")),
-        "SimLex": _number(similarity.get("simlex999", {}).get("spearman")),
+        "train loss": number(_best(run).get("train_loss")),
+        "val loss": number(run["best_val_loss"]),
+        "test loss": number(run["test_loss"]),
+        "tail loss": number(run["test_loss_by_frequency"]["tail"]),
+        "WordSim": number(similarity.get("wordsim353", {}).get("spearman")),
+        "SimLex": number(similarity.get("simlex999", {}).get("spearman")),
         "words/s": _speed(run["words_per_second"]),
         "state MB": f"{run['state_bytes'] / 1e6:.3f}",
     }
@@ -95,8 +95,11 @@ def _best(run: dict[str, Any]) -> dict[str, Any]:
     return epoch
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
+def number(value: float | None) -> str:
+    """Four decimals, or six digits of a large number."""
+    if value is None:
+        return "-"
+    return f"{value:.4f}" if abs(value) < 100 else f"{value:.6g}"
 
 
 def _speed(value: float | None) -> str:

@@ -40,7 +40,7 @@ def train(
     Word vectors: freqsgd train --model skipgram --data corpus.txt --out vectors
     """
     its_rule, settings = plan(context, asked, rule, optimizer, lr, preset_name)
-    with any_session(asked.data, [(its_rule, settings)], threads, out) as (loaded, watcher):
+    with any_session(asked.data, threads, out) as (loaded, watcher):
         record = fit_any(
             loaded,
             its_rule,

@@ -33,10 +33,10 @@ _LONGEST_CALL = 3e8  # numbers that a call of a kernel may touch: some tenths of
 
 
 class DivergedError(ArithmeticError):
-    """The loss is not a finite number."""
+    """The loss is not a finite number, or ``said`` says what else is wrong with it."""
 
-    def __init__(self, step: int) -> None:
-        super().__init__(f"the loss is not a finite number in step {step}")
+    def __init__(self, step: int, said: str = "is not a finite number") -> None:
+        super().__init__(f"the loss {said} in step {step}")
         self.step = step
 
 

@@ -101,12 +101,12 @@ class _Run(Run[FM]):
             batch_size=batch_size,
             about={**data.summary(), "train_rows": len(train), "data": data.fingerprint},
             folder=folder,
+            size=len(train),
+            torch_threads=torch.get_num_threads() if settings.model == "deepfm" else None,
+            keeps=rule.keeps,
         )
         self.data = data
-        self.size = len(train)
-        self.torch_threads = torch.get_num_threads() if settings.model == "deepfm" else None
         steps = self.progress.steps
-        self.losses = np.zeros(steps)
         self.batch_sizes = np.full(steps, float(batch_size))
         self.batch_sizes[-1] = len(train) - (steps - 1) * batch_size
 

@@ -19,12 +19,15 @@ from freqsgd.training.engine import DivergedError
 from freqsgd.training.rules import Rule
 from freqsgd.training.run import Listener, Run
 from freqsgd.training.similarity import word_similarity
+from freqsgd.training.text_checks import blank_loss, check_text, warn_of_few, within
 from freqsgd.training.text_rules import check_rule, with_default_lr
 from freqsgd.training.text_settings import TextSettings
 from freqsgd.training.word_engine import WordEngine, compile_kernels, new_model, word_engine
 from freqsgd.training.word_folder import load_words, save_words
 
 __all__ = ["fit_text"]
+
+_FAR_ABOVE = 10  # times the loss of a model that knows nothing: the rate was too large
 
 
 def fit_text(
@@ -72,37 +75,41 @@ class _Run(Run[WordModel]):
         threads: int | None,
         folder: Path | None,
     ) -> None:
-        _check(corpus, settings)
+        check_text(corpus, settings)
         check_rule(rule, settings)
-        rule = with_default_lr(rule, settings, corpus.counts)
-        compile_kernels(rule, settings)
+        asked, cut = rule, within(settings, corpus)
+        rule = with_default_lr(rule, cut, corpus.counts)
         model = new_model(len(corpus.words), settings)
+        softmax = settings.loss == "softmax"
         super().__init__(
             model,
-            word_engine(model, rule, settings, corpus.counts, threads),
+            word_engine(model, rule, cut, corpus.counts, threads),
             rule,
             settings,
-            options={"rule": asdict(rule), "settings": _that_apply(settings)},
+            options={"rule": asdict(asked), "settings": _that_apply(settings)},
             rows=np.arange(len(corpus.train)),
             batch_size=settings.batch_size,
             about={**corpus.summary(), "data": corpus.fingerprint},
             folder=folder,
+            size=corpus.train.raw_words,
+            columns=(2,),
+            torch_threads=threads or torch.get_num_threads() if softmax else None,
+            keeps=_keeps(rule),
         )
-        if rule.optimizer == "rowwise-adagrad":
-            self.record["state_rule"] = "one float per row"  # there are no linear weights
-        self.corpus = corpus
-        self.size = corpus.train.raw_words
-        self.torch_threads = None
-        if settings.loss == "softmax":
-            self.torch_threads = threads or torch.get_num_threads()
-        self.losses = np.zeros((self.progress.steps, 2))
+        self.corpus, self.cut = corpus, cut
+
+    def prepare(self) -> None:
+        compile_kernels(self.rule, self.cut)
 
     def train_steps(
         self, order: NDArray[np.int64], lrs: NDArray[np.float64]
     ) -> Iterator[NDArray[np.float64]]:
         yield from self.engine.train(self.corpus.train, order, lrs, self.progress.epoch)
-        if not self.losses[:, 1].any():
+        samples = int(self.losses[:, 1].sum())
+        if samples == 0:
             raise DataError("subsampling has left no two words together: use a larger subsample")
+        if self.progress.epoch == 0:
+            warn_of_few(samples, self.corpus.train, self.cut)
 
     def mean_loss(self, losses: NDArray[np.float64]) -> float:
         total, samples = losses.sum(0).tolist()
@@ -113,9 +120,17 @@ class _Run(Run[WordModel]):
         seen = loss
         if loss is None:
             seen = self.engine.evaluate(_beginning(self.corpus.train)).mean
-        if seen is not None and not math.isfinite(seen):
-            raise DivergedError(self.engine.steps - 1)
+        if seen is not None:
+            self._check_loss(seen)
         return {"val_loss": loss}
+
+    def _check_loss(self, loss: float) -> None:
+        blank, step = blank_loss(self.model.words, self.cut), self.engine.steps - 1
+        if not math.isfinite(loss):
+            raise DivergedError(step)
+        if loss > _FAR_ABOVE * blank:
+            much = f"more than {_FAR_ABOVE} times the {blank:.4g} of a model that knows nothing"
+            raise DivergedError(step, f"is {loss:.4g}, {much},")
 
     def better(self, epoch: dict[str, Any], best: dict[str, Any]) -> bool:
         return bool(epoch["val_loss"] < best["val_loss"])
@@ -144,23 +159,9 @@ class _Run(Run[WordModel]):
         return model, description
 
 
-def _check(corpus: Corpus, settings: TextSettings) -> None:
-    """Refuse a text without samples."""
-    shortest = 2 * settings.window + 1 if settings.windows == "full" else 2
-    longest, held_out = (
-        int(np.diff(text.starts).max(initial=0)) for text in (corpus.train, corpus.validation)
-    )
-    if longest < shortest:
-        advice = ", a smaller window, windows all" if settings.windows == "full" else ""
-        raise DataError(
-            f"no paragraph of {corpus.name} has the {shortest} words that a sample takes, the "
-            f"longest has {longest} after rare words were left out: try a smaller min_count{advice}"
-        )
-    if settings.patience is not None and held_out < shortest:
-        raise DataError(
-            f"{corpus.name} has no text to validate on, by which patience chooses an epoch: give "
-            "some, or leave patience out"
-        )
+def _keeps(rule: Rule) -> str:
+    """What the optimizer keeps, in words; here there are no linear weights."""
+    return "one float per row" if rule.optimizer == "rowwise-adagrad" else rule.keeps
 
 
 def _that_apply(settings: TextSettings) -> dict[str, Any]:

@@ -79,18 +79,17 @@ class Run(ABC, Generic[M]):
         batch_size: how many of them make a step
         about: tells the data from other data
         folder: keeps checkpoints while it lasts, and the model in the end
+        size: what an epoch counts as in the speed of training
+        columns: numbers that the engine gives for a step: its loss, and what else
+        torch_threads: how many torch's operations use, where results depend on it
+        keeps: what the optimizer keeps beside the weights, in words
 
     Attributes:
         speed: the key of ``results.json`` for the speed of training
-        size: what an epoch counts as in it
-        torch_threads: how many torch's operations use, where results depend on it
         losses: of the current epoch's steps, as the engine gives them
     """
 
     speed: ClassVar[str]
-    size: int
-    torch_threads: int | None
-    losses: NDArray[np.float64]
 
     def __init__(
         self,
@@ -104,11 +103,17 @@ class Run(ABC, Generic[M]):
         batch_size: int,
         about: dict[str, Any],
         folder: Path | None,
+        size: int,
+        columns: tuple[int, ...] = (),
+        torch_threads: int | None,
+        keeps: str,
     ) -> None:
         self.model, self.rule, self.folder, self.about = model, rule, folder, about
         self.engine, self.settings = engine, settings
         self._rows, self._batch_size = rows, batch_size
         self.progress = Progress(steps=-(-len(rows) // batch_size))
+        self.losses = np.zeros((self.progress.steps, *columns))
+        self.size, self.torch_threads = size, torch_threads
         self.best: dict[str, Tensor] = {}
         self.record: dict[str, Any] = {
             "optimizer": rule.optimizer,
@@ -120,7 +125,7 @@ class Run(ABC, Generic[M]):
             "max_lr": rule.law.max_lr,
             "options": options,
             "state_bytes": engine.state_bytes,
-            "state_rule": rule.keeps,
+            "state_rule": keeps,
             "parameter_bytes": sum(p.nbytes for p in model.parameters()),
             "epochs_planned": settings.epochs,
             "epochs": [],
@@ -129,6 +134,9 @@ class Run(ABC, Generic[M]):
         }
 
     # ---- what is trained on what -----------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """What is done before the first step, and not timed."""
 
     @abstractmethod
     def train_steps(
@@ -176,6 +184,7 @@ class Run(ABC, Generic[M]):
                 return self._finished(self.folder)
             if CHECKPOINT in used:
                 self._resume(self.folder)
+        self.prepare()
         return self._go(listener or (lambda progress, record: None))
 
     def _go(self, listener: Listener) -> tuple[M, dict[str, Any]]:
@@ -192,8 +201,8 @@ class Run(ABC, Generic[M]):
         except DivergedError as error:
             record["stopped"] = "diverged"
             record["error"] = (
-                f"the loss is not a finite number in step {error.step} (epoch "
-                f"{progress.epoch + 1}) at lr {self._lr(error.step):g}: try a smaller learning rate"
+                f"{error} (epoch {progress.epoch + 1}) at lr {self._lr(error.step):g}: try a "
+                "smaller learning rate"
             )
             self._save()
         self._finish()
@@ -323,8 +332,18 @@ class Run(ABC, Generic[M]):
 
     def _check_same(self, path: Path, saved: dict[str, Any]) -> None:
         """Refuse to go on with other data or options."""
-        now = {**_flat(self.record["options"]), **self.about}
-        then = {**_flat(saved["record"]["options"]), **saved["data"]}
+        before = saved["data"]
+        changed = [
+            f"{name} {before.get(name)} then, {value} now"
+            for name, value in self.about.items()
+            if value != before.get(name)
+        ]
+        if changed:
+            raise DataError(
+                f"cannot resume from {path}: the data has changed since it was written "
+                f"({changed[0]}); use the same data, or another folder"
+            )
+        now, then = _flat(self.record["options"]), _flat(saved["record"]["options"])
         if self.torch_threads is not None and "torch_threads" in saved:
             now["threads"], then["threads"] = self.torch_threads, saved["torch_threads"]
         differing = [k for k in now if k != "checkpoint_steps" and now[k] != then.get(k)]
