@@ -176,6 +176,16 @@ def test_it_reads_the_folders_of_training_runs(tmp_path):
     assert np.array_equal(loaded.vectors.matrix, model.vectors.numpy())
     assert (loaded.optimizer, loaded.lr, loaded.model, loaded.dim) == ("adam", 0.02, "cbow", 6)
     assert loaded.record == record
+    loaded.save(tmp_path / "copy")
+    for one in (loaded, Word2Vec.load(tmp_path / "copy")):
+        with pytest.raises(DataError, match=r"trained by other means.*make a new Word2Vec"):
+            one.fit(sentences())
+
+
+def test_a_loaded_one_is_fitted_with_its_own_options(fitted, tmp_path):
+    fitted.save(tmp_path)
+    again = Word2Vec.load(tmp_path).fit(sentences())
+    assert np.array_equal(again.vectors.matrix, fitted.vectors.matrix)
 
 
 def test_without_what_it_needs_it_says_what_to_install():

@@ -25,6 +25,7 @@ from freqsgd.training.word_folder import load_words, save_words
 
 __all__ = ["Word2Vec"]
 
+_OWN = "word2vec"  # where a folder has the options of this class
 _RULE = ("optimizer", "lr", "max_lr")
 _SETTINGS = (
     "model", "loss", "dim", "window", "negatives", "subsample", "epochs", "batch_size", "seed",
@@ -91,6 +92,12 @@ class Word2Vec:
         machine compiles the kernels of negative sampling, which takes about half a minute.
         """
         rule, settings = self._options()
+        if self._learned is not None and _OWN not in self._learned[2]:
+            raise DataError(
+                "this model was trained by other means, with options that are not known here: "
+                "make a new Word2Vec and fit that"
+            )
+        options = {name: value for name, value in asdict(self).items() if name != "threads"}
         corpus = Corpus.of_sentences(
             sentences, min_count=self.min_count, max_vocab=self.max_vocab, name="the sentences"
         )
@@ -100,7 +107,8 @@ class Word2Vec:
             raise KeyboardInterrupt from None
         if record["stopped"] == "diverged":
             raise DataError(record["error"])
-        self._keep(model, corpus.words, corpus.counts, {"record": record, "data": corpus.summary()})
+        about = {"record": record, "data": corpus.summary(), _OWN: options}
+        self._keep(model, corpus.words, corpus.counts, about)
         return self
 
     @property
@@ -137,16 +145,20 @@ class Word2Vec:
         folder = Path(folder)
         if (folder / MODEL).exists():
             raise DataError(f"{folder} holds a model already: use another folder")
-        options = {name: value for name, value in asdict(self).items() if name != "threads"}
         assert vectors.counts is not None
-        save_words(folder, model, vectors.tokens, vectors.counts, {**about, "word2vec": options})
+        save_words(folder, model, vectors.tokens, vectors.counts, about)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read a model folder that ``save`` or ``freqsgd train`` wrote."""
+        """Read a model folder that ``save`` or ``freqsgd train`` wrote.
+
+        The latter has options that are none here, such as how its text was read: such a model
+        answers everything, but ``fit`` refuses it.
+        """
         model, words, counts, about = load_words(Path(folder))
-        loaded = cls(**(about.get("word2vec") or _options_of(about["record"])))
-        loaded._keep(model, words, counts, {name: about[name] for name in ("record", "data")})
+        loaded = cls(**(about.get(_OWN) or _options_of(about["record"])))
+        kept = {name: about[name] for name in ("record", "data", _OWN) if name in about}
+        loaded._keep(model, words, counts, kept)
         return loaded
 
     def _options(self) -> tuple[Rule, TextSettings]:
