@@ -68,10 +68,16 @@ def test_what_is_refused(some):
         some.most_similar("w1", "W3")
     with pytest.raises(DataError, match="nothing is left"):
         some.most_similar(["w1", "w2"], ["w2", "w1"])
-    with pytest.raises(DataError, match="nothing is left"):
-        some.most_similar([])
-    with pytest.raises(ValueError, match="top"):
+    for nothing in ((), ([],), ([], [])):
+        with pytest.raises(DataError, match="no token was given"):
+            some.most_similar(*nothing)
+    for vector in (some["w1"], some.matrix, 3, [None]):
+        with pytest.raises(TypeError, match="must be text, got"):
+            some.most_similar(vector)
+    with pytest.raises(ValueError, match="top must be at least 1"):
         some.most_similar("w1", top=0)
+    with pytest.raises(TypeError, match="top must be a whole number"):
+        some.nearest("w1", top=2.5)
 
 
 def test_vectors_by_token(some):
@@ -81,6 +87,48 @@ def test_vectors_by_token(some):
     with pytest.raises(KeyError) as error:
         some["W7"]
     assert str(error.value).startswith("there is no token 'W7'; spelled alike: 'w7'")
+    with pytest.raises(TypeError, match="must be text, got int"):
+        some[7]
+
+
+def test_several_vectors_by_their_tokens(some):
+    for tokens in (["w7", "w2", "w7"], ("w7", "w2", "w7"), np.array(["w7", "w2", "w7"])):
+        assert np.array_equal(some[tokens], some.matrix[[7, 2, 7]])
+    assert some[[]].shape == (0, 7)
+
+
+def test_tokens_are_counted_gone_through_and_plain_text(some):
+    assert (len(some), list(some)) == (60, some.tokens)
+    vectors = Vectors(np.array(["a", "b"]), np.eye(2, dtype=np.float32))
+    assert vectors.tokens == ["a", "b"]
+    assert {type(token) for token in vectors.tokens} == {str}
+    with pytest.raises(TypeError, match="texts"):
+        Vectors(["a", 5], np.eye(2, dtype=np.float32))
+
+
+def test_writing_to_what_was_asked_for_changes_nothing(some):
+    before = some.nearest(["w7"])
+    for mine in (some["w7"], some[["w7", "w8"]]):
+        mine *= -3
+    assert some.nearest(["w7"]) == before
+    assert np.array_equal(some["w7"], some.matrix[7])
+
+
+def test_similarity_is_gensims(some):
+    keyed = pytest.importorskip("gensim.models").KeyedVectors(7)
+    keyed.add_vectors(some.tokens, some.matrix)
+    for a, b in (("w1", "w2"), ("w8", "w30"), ("w5", "w5")):
+        found = some.similarity(a, b)
+        assert type(found) is float
+        assert found == pytest.approx(keyed.similarity(a, b), abs=1e-6)
+    with pytest.raises(KeyError, match="spelled alike"):
+        some.similarity("w1", "W2")
+
+
+def test_negative_words_alone_and_bare_words(some):
+    alone = some.most_similar(negative="w7", top=3)
+    assert alone == some.most_similar([], ["w7"], 3)
+    assert some.nearest("w7") == some.nearest(["w7"])
 
 
 def test_the_lower_case_is_suggested_however_rare_it_is():

@@ -121,6 +121,7 @@ def test_what_queries_refuse(words, folders, freqsgd, tmp_path):
     assert "three tokens" in freqsgd("analogy", words, "man", "king", fails=True)
     assert "--top" in freqsgd("analogy", words, "man", "king", "queen", "--top", 0, fails=True)
     assert "name a field, then tokens" in freqsgd("neighbors", folders / "fm", "u1", fails=True)
+    assert f"{tmp_path} is not a model" in freqsgd("neighbors", tmp_path, "king", fails=True)
     export_model(folders / "fm", "npz", tmp_path / "file")
     assert "no field 'users'" in freqsgd("neighbors", tmp_path / "file", "users", "u1", fails=True)
 

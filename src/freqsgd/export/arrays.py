@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,9 +16,9 @@ from freqsgd.data.files import replacing
 from freqsgd.export.choosing import choose
 from freqsgd.training import checkpoint
 
-__all__ = ["read", "write", "writing"]
+__all__ = ["FORMATS", "read", "write", "writing"]
 
-_FORMATS = ("safetensors", "npz")
+FORMATS = ("safetensors", "npz")
 _LONGEST_HEADER = 1 << 32  # of a safetensors file, whose first 8 bytes are the header's length
 
 
@@ -36,7 +34,7 @@ def writing(path: Path) -> Iterator[Path]:
 
 def write(path: Path, format: str, arrays: dict[str, NDArray[Any]]) -> None:
     """Write the arrays under their names."""
-    if choose("format", format, _FORMATS) == "safetensors":
+    if choose("format", format, FORMATS) == "safetensors":
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
         checkpoint.save(path, tensors, {})
     else:
@@ -60,5 +58,5 @@ def read(path: Path) -> dict[str, NDArray[Any]] | None:
         raise
     except OSError as error:
         raise DataError(f"cannot read {path}: {error}") from error
-    except (ValueError, zipfile.BadZipFile, zlib.error) as error:
+    except Exception as error:  # a damaged zip file may raise anything
         raise DataError(f"{path} is damaged or not a file of vectors ({error})") from error

@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
-from freqsgd.export import arrays, word2vec
+from freqsgd.export import arrays, vectors, word2vec
 from freqsgd.export.arrays import writing
 from freqsgd.export.choosing import choose
 from freqsgd.export.dictionary import dictionary_bytes
@@ -19,7 +19,7 @@ from freqsgd.training.word_folder import holds_words
 
 __all__ = ["FORMATS", "export_model"]
 
-FORMATS = ("safetensors", "npz", *word2vec.FORMATS, "onnx")
+FORMATS = (*vectors.FORMATS, "onnx")
 
 
 def export_model(
@@ -58,7 +58,7 @@ def export_model(
 
 def _export_words(folder: Path, format: str, out: Path, field: str | None) -> None:
     if format == "onnx":
-        known = ", ".join(name for name in FORMATS if name != format)
+        known = ", ".join(vectors.FORMATS)
         raise DataError(f"a model of words has no ONNX graph, only vectors: use one of {known}")
     Vectors.of_model(folder, field).save(out, format)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from freqsgd.data.dataset import DataError
 from freqsgd.export.choosing import choose
+from freqsgd.export.saved_model import check_folder
 from freqsgd.export.vectors import Vectors
 from freqsgd.training.word_folder import holds_words
 
@@ -26,6 +27,8 @@ def open_vectors(source: Path, names: Sequence[str]) -> tuple[Vectors, list[str]
             return next(iter(fields.values())), list(names)
         field, tokens = _field_and_tokens(names)
         return fields[choose("field", field, list(fields))], tokens
+    if source.is_dir():
+        check_folder(source)
     if holds_words(source):
         return Vectors.of_model(source), list(names)
     field, tokens = _field_and_tokens(names)

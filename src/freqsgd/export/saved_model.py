@@ -14,7 +14,7 @@ from freqsgd.data.encoder import DESCRIPTION, TOKENS
 from freqsgd.nn.fm import FM
 from freqsgd.training.model_folder import MODEL, has_tokens, load_encoder, load_model
 
-__all__ = ["FILES", "SavedModel", "field_rows"]
+__all__ = ["FILES", "SavedModel", "check_folder", "field_rows"]
 
 FILES = (MODEL, DESCRIPTION, TOKENS)
 
@@ -31,13 +31,7 @@ class SavedModel:
     """
 
     def __init__(self, folder: Path) -> None:
-        if not (folder / MODEL).is_file():
-            models = sorted(path.parent.name for path in folder.glob(f"models/*/{MODEL}"))
-            hint = f"; it is a comparison, whose models are {', '.join(models)} in models/"
-            raise DataError(
-                f"{folder} is not a model: there is no {MODEL} in it, as freqsgd train writes it"
-                + (hint if models else "")
-            )
+        check_folder(folder)
         self.model, description = load_model(folder)
         self.fields: list[str] = description["fields"]
         expected = has_tokens(folder) or description.get("tokens")
@@ -47,6 +41,18 @@ class SavedModel:
     def rows(self, field: int) -> NDArray[np.float32]:
         """A field's part of the table: a vector and, last, the linear weight of each token."""
         return field_rows(self.model, field)
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse what is not the folder of a model."""
+    if (folder / MODEL).is_file():
+        return
+    models = sorted(path.parent.name for path in folder.glob(f"models/*/{MODEL}"))
+    hint = f"; it is a comparison, whose models are {', '.join(models)} in models/"
+    raise DataError(
+        f"{folder} is not a model: there is no {MODEL} in it, as freqsgd train writes it"
+        + (hint if models else "")
+    )
 
 
 def field_rows(model: FM, field: int) -> NDArray[np.float32]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,14 +15,18 @@ from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
 from freqsgd.data.encoder import Encoder
+from freqsgd.data.option_checks import whole_number
 from freqsgd.export import arrays, word2vec
+from freqsgd.export.checking import check_rows
 from freqsgd.export.choosing import UnknownTokenError, choose, close_to
 from freqsgd.export.saved_model import SavedModel, field_rows
+from freqsgd.export.unit_rows import UnitRows
 from freqsgd.nn.fm import FM
 from freqsgd.training.word_folder import holds_words, load_words
 
-__all__ = ["Neighbor", "Vectors", "key"]
+__all__ = ["FORMATS", "Neighbor", "Vectors", "key"]
 
+FORMATS = (*arrays.FORMATS, *word2vec.FORMATS)
 _AT_ONCE = 1 << 24  # cosines that are held at a time
 _NOTHING = 1e-5  # length of a sum of unit vectors that is nothing but rounding
 _SUFFIX = ".vectors"
@@ -60,6 +64,10 @@ class Vectors:
     name: str = "token"
 
     def __post_init__(self) -> None:
+        if not all(isinstance(token, str) for token in self.tokens):
+            raise TypeError("tokens must be texts")
+        # numpy's texts become Python's
+        object.__setattr__(self, "tokens", [str.__str__(token) for token in self.tokens])
         if self.matrix.ndim != 2 or self.matrix.dtype != np.float32:
             raise ValueError(
                 "matrix must hold float32 numbers in two dimensions, got "
@@ -104,23 +112,23 @@ class Vectors:
         """Which rows are not all zeros."""
         return np.asarray(self.matrix.any(1))
 
-    def nearest(self, tokens: Sequence[str], top: int = 10) -> list[list[Neighbor]]:
+    def nearest(self, tokens: str | Sequence[str], top: int = 10) -> list[list[Neighbor]]:
         """The ``top`` tokens of the highest cosine with each of some tokens, nearest first.
 
         Raises:
             DataError: a token is not there, or was never trained
         """
-        _check_top(top)
-        places = np.array([self._place(token) for token in tokens], np.int64)
-        block = max(1, _AT_ONCE // len(self.tokens)) if tokens else 1
+        top = whole_number("top", top, 1)
+        places = self._places(_listed(tokens))
+        block = max(1, _AT_ONCE // max(1, len(self.tokens)))
         found = []
         for first in range(0, len(places), block):
             some = places[first : first + block]
-            found += self._search(self._units[1][some], some[:, None], top)
+            found += self._search(self._known.units[some], some[:, None], top)
         return found
 
     def most_similar(
-        self, positive: str | Sequence[str], negative: str | Sequence[str] = (), top: int = 10
+        self, positive: str | Sequence[str] = (), negative: str | Sequence[str] = (), top: int = 10
     ) -> list[Neighbor]:
         """The tokens nearest to the sum of some vectors less that of others, each of length 1.
 
@@ -129,11 +137,13 @@ class Vectors:
         Raises:
             DataError: a token is not there, or was never trained; or the vectors cancel out
         """
-        _check_top(top)
-        added, taken = ([one] if isinstance(one, str) else one for one in (positive, negative))
-        places = np.array([self._place(token) for token in (*added, *taken)], np.int64)
+        top = whole_number("top", top, 1)
+        added, taken = _listed(positive), _listed(negative)
+        if not added and not taken:
+            raise DataError("no token was given whose neighbours to look for")
+        places = self._places([*added, *taken])
         signs = np.repeat(np.array([1, -1], np.float32), [len(added), len(taken)])
-        query = signs @ self._units[1][places]
+        query = signs @ self._known.units[places]
         length = np.linalg.norm(query)
         if length < _NOTHING:
             raise DataError("nothing is left of the vectors that are added and taken away")
@@ -143,16 +153,34 @@ class Vectors:
         """What is to ``c`` as ``b`` is to ``a``: the tokens nearest to b - a + c."""
         return self.most_similar([b, c], [a], top)
 
+    def similarity(self, a: str, b: str) -> float:
+        """The cosine of two tokens' vectors."""
+        one, other = self._known.units[self._places([a, b])]
+        return float(np.clip(one @ other, -1, 1))
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tokens)
+
     def __contains__(self, token: object) -> bool:
         return token in self._row_of
 
-    def __getitem__(self, token: str) -> NDArray[np.float32]:
-        row: NDArray[np.float32] = self.matrix[self._row(token)]
-        return row
+    def __getitem__(self, tokens: str | Sequence[str]) -> NDArray[np.float32]:
+        """A copy of a token's vector, or of those of some tokens, a row each."""
+        rows = np.array([self._row(token) for token in _listed(tokens)], np.int64)
+        found: NDArray[np.float32] = self.matrix[rows]
+        return found[0] if isinstance(tokens, str) else found
 
     def save(self, path: Path | str, format: str = "safetensors") -> None:
         """Write a file: "safetensors", "npz", "word2vec-text" or "word2vec-bin"."""
         path = Path(path)
+        choose("format", format, FORMATS)
+        try:
+            check_rows(self.tokens, self.matrix)
+        except ValueError as error:
+            raise DataError(f"cannot write {path}: {error}") from error
         if format in word2vec.FORMATS:
             trained = self.trained
             tokens = [token for token, kept in zip(self.tokens, trained, strict=True) if kept]
@@ -184,6 +212,8 @@ class Vectors:
                 )
                 for name in names
             }
+            for vectors in fields.values():
+                check_rows(vectors.tokens, vectors.matrix)
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"{path} does not hold vectors and their tokens ({error})") from error
         if not fields:
@@ -202,20 +232,18 @@ class Vectors:
         return named
 
     @cached_property
-    def _units(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The rows that were trained, and their vectors at length 1."""
-        rows = np.flatnonzero(self.trained)
-        chosen = self.matrix[rows]
-        # squares of float32 numbers may leave its range, the squares' sum in float64 does not
-        lengths = np.sqrt(np.einsum("ij,ij->i", chosen, chosen, dtype=np.float64))
-        chosen /= lengths[:, None]
-        return rows, chosen
+    def _known(self) -> UnitRows:
+        return UnitRows(self.matrix)
 
     @cached_property
     def _row_of(self) -> dict[str, int]:
         return {token: row for row, token in enumerate(self.tokens)}
 
     def _row(self, token: str) -> int:
+        if not isinstance(token, str):
+            raise TypeError(
+                f"a token must be text, got {type(token).__name__}; vectors are not looked up"
+            )
         row = self._row_of.get(token)
         if row is None:
             lowered = [token.lower()] if token.lower() in self._row_of else []
@@ -225,12 +253,13 @@ class Vectors:
             raise UnknownTokenError(f"there is no token {token!r}{hint}")
         return row
 
+    def _places(self, tokens: Sequence[str]) -> NDArray[np.int64]:
+        return np.array([self._place(token) for token in tokens], np.int64)
+
     def _place(self, token: str) -> int:
         """Where a token is among those that were trained."""
-        row = self._row(token)
-        rows, _ = self._units
-        place = int(np.searchsorted(rows, row))
-        if place == len(rows) or rows[place] != row:
+        place = self._known.place(self._row(token))
+        if place is None:
             raise DataError(
                 f"the token {token!r} of the field {self.name} was not in the training rows: it "
                 "has no vector, and so no neighbours"
@@ -241,14 +270,10 @@ class Vectors:
         self, queries: NDArray[np.float32], without: NDArray[np.int64], top: int
     ) -> list[list[Neighbor]]:
         """The trained tokens nearest to each query of length 1, but for those at some places."""
-        rows, units = self._units
-        cosines = queries @ units.T
-        np.put_along_axis(cosines, without, -np.inf, 1)
-        best = _highest(cosines, min(top, len(rows) - without.shape[1]))
-        of_best = np.take_along_axis(cosines, best, 1).clip(-1, 1)
+        rows, cosines = self._known.search(queries, without, top)
         return [
             [self._neighbor(row, cosine) for row, cosine in zip(line, values, strict=True)]
-            for line, values in zip(rows[best].tolist(), of_best.tolist(), strict=True)
+            for line, values in zip(rows.tolist(), cosines.tolist(), strict=True)
         ]
 
     def _neighbor(self, row: int, cosine: float) -> Neighbor:
@@ -261,14 +286,7 @@ def key(field: str, what: str) -> str:
     return f"{quote(field, safe='')}.{what}"
 
 
-def _check_top(top: int) -> None:
-    if top < 1:
-        raise ValueError(f"top must be at least 1, got {top}")
-
-
-def _highest(values: NDArray[np.float32], top: int) -> NDArray[np.int64]:
-    """Where the highest values of each line are, highest first."""
-    size = values.shape[1]
-    best = np.argpartition(values, size - top - 1, 1)[:, size - top :]
-    order = np.argsort(-np.take_along_axis(values, best, 1), 1, kind="stable")
-    return np.take_along_axis(best, order, 1)
+def _listed(tokens: Any) -> list[Any]:
+    """One token, or several; what is not text is refused where it is looked up."""
+    one = isinstance(tokens, str) or not isinstance(tokens, Iterable)
+    return [tokens] if one else list(tokens)
