@@ -22,8 +22,13 @@ def made_up(count: int = 20_000) -> list[str]:
     return ["the {animal} eats some {food} in the {place}".format(**words) for words in chosen]
 
 
+if len(sys.argv) not in (1, 3):
+    sys.exit("usage: python examples/word_vectors.py [FILE WORD]")
 file, word = sys.argv[1:] or ("", "cat")
-sentences = Path(file).read_text("utf-8", "replace").lower().splitlines() if file else made_up()
+try:
+    sentences = Path(file).read_text("utf-8", "replace").lower().splitlines() if file else made_up()
+except OSError as error:
+    sys.exit(f"cannot read {file}: {error.strerror}")
 words = freqsgd.Word2Vec(dim=100, window=4, epochs=5).fit(sentences)
 for near in words.most_similar(word, top=5):
     print(f"{near.cosine:.2f}  {near.token}")

@@ -271,3 +271,29 @@ def test_words_are_plain_text():
     arrays = [np.array(sentence.split()) for sentence in sentences(50)]
     words = Word2Vec(**SMALL, epochs=1, min_count=1).fit(arrays)
     assert {type(word) for word in words.words} == {str}
+
+
+def test_words_are_counted_gone_through_and_compared(fitted):
+    assert (len(fitted), list(fitted)) == (len(fitted.words), fitted.words)
+    assert np.array_equal(fitted[["cat", "dog"]], [fitted["cat"], fitted["dog"]])
+    cat, dog = fitted[["cat", "dog"]].astype(float)
+    cosine = cat @ dog / np.linalg.norm(cat) / np.linalg.norm(dog)
+    assert fitted.similarity("cat", "dog") == pytest.approx(cosine, abs=1e-6)
+    assert fitted.most_similar(negative=["cat"], top=2) == fitted.most_similar([], "cat", 2)
+    with pytest.raises(TypeError, match="must be text"):
+        fitted.most_similar(fitted["cat"])
+
+
+@pytest.mark.parametrize("use", [len, list, lambda words: words.similarity("cat", "dog")])
+def test_before_fit_there_is_nothing_to_count(use):
+    with pytest.raises(DataError, match="call fit"):
+        use(Word2Vec())
+
+
+@pytest.mark.parametrize("given", [["text.txt"], ["nowhere.txt", "cat"], ["a", "b", "c"]])
+def test_the_example_says_how_it_is_used(given):
+    example = str(Path(__file__).parents[1] / "examples" / "word_vectors.py")
+    told = subprocess.run([sys.executable, example, *given], capture_output=True, text=True)
+    assert told.returncode != 0
+    assert told.stderr.count("\n") == 1
+    assert "nowhere.txt" in told.stderr if len(given) == 2 else "usage: " in told.stderr

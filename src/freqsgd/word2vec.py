@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
@@ -128,13 +128,24 @@ class Word2Vec:
         return record
 
     def most_similar(
-        self, positive: str | Sequence[str], negative: str | Sequence[str] = (), top: int = 10
+        self, positive: str | Sequence[str] = (), negative: str | Sequence[str] = (), top: int = 10
     ) -> list[Neighbor]:
         """The words nearest to a word, or to the sum of some less that of others."""
         return self.vectors.most_similar(positive, negative, top)
 
-    def __getitem__(self, word: str) -> NDArray[np.float32]:
-        return self.vectors[word]
+    def similarity(self, a: str, b: str) -> float:
+        """The cosine of two words' vectors."""
+        return self.vectors.similarity(a, b)
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.vectors)
+
+    def __getitem__(self, words: str | Sequence[str]) -> NDArray[np.float32]:
+        """A copy of a word's vector, or of those of some words, a row each."""
+        return self.vectors[words]
 
     def __contains__(self, word: object) -> bool:
         return word in self.vectors
