@@ -220,7 +220,7 @@ def test_predictions_go_nowhere_when_the_rows_are_bad(clicks):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["neighbors", "m", "item"], "only 'item' was named"),
+        (["neighbors", "m"], "Missing argument '[FIELD] TOKEN'; see freqsgd neighbors --help"),
         (["tune"], "Missing option '--out'; see freqsgd tune --help"),
         (["trian"], "No such command 'trian'"),
         (["train", "--epochs", "x"], "Invalid value for '--epochs'"),

@@ -168,9 +168,12 @@ def test_resuming_with_other_options_or_another_text_is_refused(freqsgd, tmp_pat
     freqsgd("train", *SOFTMAX, "--out", "out")
     assert "holds a model.safetensors already" in freqsgd("train", *SOFTMAX, "--out", "out", code=2)
     again = ["train", *SOFTMAX, "--out", "out", "--resume"]
+    before = results(tmp_path / "out")["command"]
+    freqsgd(*again)
+    assert results(tmp_path / "out")["command"] == before
     assert "window 2, now window is 3" in freqsgd(*again, "--window", 3, code=2)
     (tmp_path / "text.txt").write_text("\n".join(zipf_text(4000, 100, seed=7)))
-    assert "cannot resume" in freqsgd(*again, code=2)
+    assert "the data has changed" in freqsgd(*again, code=2)
 
 
 # ---- bad input -----------------------------------------------------------------------------------
@@ -191,8 +194,12 @@ def test_resuming_with_other_options_or_another_text_is_refused(freqsgd, tmp_pat
         (["--model", "glove"], "unknown model 'glove'; known: fm, deepfm, cbow, skipgram"),
         ([*SOFTMAX, "--loss", "hinge"], "unknown loss 'hinge'; known: softmax, negative"),
         ([*SOFTMAX, "--negatives", 3], "--negatives does not go with --loss softmax"),
-        ([*NEGATIVE, "--max-norm", 1], "max_norm goes with the loss softmax only"),
+        ([*NEGATIVE, "--max-norm", 1], "--max-norm does not go with --loss negative"),
         ([*NEGATIVE, "--weight-decay", 0.1], "weight_decay does not go with the loss negative"),
+        ([*NEGATIVE, "--weight-decay-power", 0.5], "power does not go with --loss negative"),
+        (["--data", "text.txt"], "text.txt: name the column that holds the label (--label); if"),
+        (["--model", "cbow", "--data", ""], "--data names no file or folder"),
+        ([*SOFTMAX, "--test-data", ""], "--test-data names no file or folder"),
         ([*NEGATIVE, "--lr", "auto"], "--lr auto is for recommenders"),
         ([*SOFTMAX, "--lr", "fast"], "--lr takes a number or auto, not 'fast'"),
         ([*SOFTMAX, "--preset", "best"], "there is no best preset for skipgram; known: paper"),
@@ -209,6 +216,26 @@ def test_bad_input_is_one_line(command, arguments, words, freqsgd):
     errors = freqsgd(command, *arguments, code=2)
     assert words in errors
     assert errors.count("\n") == 1
+
+
+def test_a_cap_on_rates_is_refused_where_no_optimizer_has_one(freqsgd):
+    capped = [*SOFTMAX, "--epochs", 1, "--max-lr", 3]
+    said = "--max-lr is for fasgd and cfsgd, not for sgd"
+    assert said in freqsgd("train", *capped, "--optimizer", "sgd", code=2)
+    assert f"{said}, adam" in freqsgd("compare", *capped, "--optimizers", "sgd,adam", code=2)
+    freqsgd("compare", *capped, "--optimizers", "sgd,cfsgd")
+
+
+def test_a_file_that_may_be_text_is_told_so(freqsgd, tmp_path):
+    assert "if the file is text, not a table, say --text" in freqsgd("data", "info", "text.txt")
+    (tmp_path / "table.txt").write_text("user\titem\na\tb\n")
+    assert "--text" not in freqsgd("data", "info", "table.txt")
+
+
+def test_a_folder_of_folders_is_told_so(freqsgd, tmp_path):
+    (tmp_path / "all" / "some").mkdir(parents=True)
+    said = freqsgd("train", *NEGATIVE, "--data", "all", code=2)
+    assert "its subfolders are not read" in said
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "adagrad"])

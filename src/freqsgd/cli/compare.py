@@ -10,7 +10,7 @@ import typer
 
 from freqsgd import training
 from freqsgd.cli.options import rates, rule_options, takes, words
-from freqsgd.cli.request import PresetName, Request, plan, request
+from freqsgd.cli.request import PresetName, Request, plans, request
 from freqsgd.cli.session import REPORT, any_session, command_line
 from freqsgd.cli.table import print_results
 from freqsgd.data.dataset import DataError
@@ -53,12 +53,13 @@ def compare(
     if not names:
         raise DataError(f"--optimizers names none of {', '.join(OPTIMIZERS)}")
     given = rates(lr, names)
-    plans = [plan(context, asked, rule, name, given.get(name, ""), preset_name) for name in names]
+    lrs = [(name, given.get(name, "")) for name in names]
+    planned = plans(context, asked, rule, lrs, preset_name)
     with any_session(asked.data, threads, out) as (loaded, watcher):
         results = training.compare(
             loaded,
-            [rule for rule, _ in plans],
-            [each for _, each in plans],
+            [rule for rule, _ in planned],
+            [each for _, each in planned],
             threads=threads,
             out=out,
             resume=resume,

@@ -15,6 +15,7 @@ from freqsgd.data.download import get as get_dataset
 from freqsgd.data.folders import find_file
 from freqsgd.data.info import cache_place, describe, describe_text, file_columns, text_place
 from freqsgd.data.options import DataOptions, load
+from freqsgd.data.text_files import has_text_name
 from freqsgd.data.text_options import TextOptions, load_text
 from freqsgd.data.verify import verify as verify_dataset
 
@@ -78,8 +79,11 @@ def info(
         _text_info(TextOptions(dataset=source) if known else TextOptions(path=source))
         return
     if not known and label is None:
-        for name, kind in file_columns(source):
+        columns = file_columns(source)
+        for name, kind in columns:
             print(f"{name}: {kind}")
+        if len(columns) == 1 and has_text_name(source):
+            print("This is one column: if the file is text, not a table, say --text")
         return
     options = DataOptions(
         dataset=source if known else None,

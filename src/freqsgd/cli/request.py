@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -12,18 +12,23 @@ from freqsgd.cli.options import chosen, data_options, is_given, settings, takes
 from freqsgd.cli.text_options import text_data, text_settings
 from freqsgd.data.dataset import DataError
 from freqsgd.data.options import DataOptions
+from freqsgd.data.text_files import has_text_name
 from freqsgd.data.text_options import TextOptions
 from freqsgd.training.presets import preset, text_preset
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import MODELS, Settings
 from freqsgd.training.text_rules import check_rule
-from freqsgd.training.text_settings import TEXT_MODELS, TextSettings
+from freqsgd.training.text_settings import LOSSES, TEXT_MODELS, TextSettings
 
-__all__ = ["PresetName", "Request", "plan", "request"]
+__all__ = ["PresetName", "Request", "plans", "request"]
 
 PresetName = Annotated[
     str, typer.Option("--preset", help="paper (rates; auto for other data) or best (all options).")
 ]
+
+
+_FOR_LOSS = {"negatives": "negative", "max_norm": "softmax", "weight_decay_power": "softmax"}
+_CAPPED = ("fasgd", "cfsgd")
 
 
 class Request(NamedTuple):
@@ -60,10 +65,24 @@ def request(context: typer.Context, model: str, **options: Any) -> Request:
     for name in given:
         if name not in known:
             raise DataError(f"{_flag(context, name)} does not go with --model {model}")
-    made = kinds[model](model=model, **given)
-    if "negatives" in given and getattr(made.settings, "loss", "") == "softmax":
-        raise DataError("--negatives does not go with --loss softmax")
-    return made
+    for name in ("path", "validation_data", "test_data"):
+        if given.get(name) == "":
+            raise DataError(f"{_flag(context, name)} names no file or folder")
+    if model in TEXT_MODELS:
+        _check_loss(context, given.get("loss", "negative"))
+    elif "label" not in given and has_text_name(given.get("path") or ""):
+        raise DataError(
+            f"{given['path']}: name the column that holds the label (--label); if this is text, "
+            f"choose --model {' or '.join(TEXT_MODELS)}"
+        )
+    return kinds[model](model=model, **given)
+
+
+def _check_loss(context: typer.Context, loss: str) -> None:
+    """Refuse options that are for the other loss."""
+    for name, other in _FOR_LOSS.items():
+        if loss in LOSSES and loss != other and is_given(context, name):
+            raise DataError(f"{_flag(context, name)} does not go with --loss {loss}")
 
 
 def _options_of_both() -> inspect.Signature:
@@ -81,7 +100,7 @@ def _options_of_both() -> inspect.Signature:
 request.__signature__ = _options_of_both()  # type: ignore[attr-defined]
 
 
-def plan(
+def _plan(
     context: typer.Context,
     asked: Request,
     rule: Callable[[str, float | None], Rule],
@@ -89,20 +108,33 @@ def plan(
     lr: str,
     preset_name: str,
 ) -> tuple[Rule, Settings | TextSettings]:
-    """The rule and settings of an optimizer, by options and preset."""
     shared = asked.settings
     if isinstance(shared, Settings):
         values = preset(preset_name, asked.data.name, shared.model, optimizer) or {}
         return chosen(rule, optimizer, lr, shared, values, context)
     if lr == "auto":
         raise DataError(
-            "--lr auto is for recommenders: word vectors have default rates, which need no trial "
-            "steps; leave --lr out to use them"
+            "--lr auto is for recommenders: word vectors have default rates; leave --lr out to "
+            "use them"
         )
     values = text_preset(preset_name, shared.model, shared.loss, optimizer)
     its_rule, shared = chosen(rule, optimizer, lr, shared, values, context)
     check_rule(its_rule, shared)
     return its_rule, shared
+
+
+def plans(
+    context: typer.Context,
+    asked: Request,
+    rule: Callable[[str, float | None], Rule],
+    lrs: Sequence[tuple[str, str]],
+    preset_name: str,
+) -> list[tuple[Rule, Settings | TextSettings]]:
+    """The rules and settings of optimizers, each with its rate as it was given."""
+    names, text = [name for name, _ in lrs], isinstance(asked.settings, TextSettings)
+    if text and is_given(context, "max_lr") and not set(_CAPPED) & set(names):
+        raise DataError(f"--max-lr is for {' and '.join(_CAPPED)}, not for {', '.join(names)}")
+    return [_plan(context, asked, rule, name, lr, preset_name) for name, lr in lrs]
 
 
 def _flag(context: typer.Context, name: str) -> str:

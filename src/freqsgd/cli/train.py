@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from freqsgd.cli.options import rule_options, takes
-from freqsgd.cli.request import PresetName, Request, plan, request
+from freqsgd.cli.request import PresetName, Request, plans, request
 from freqsgd.cli.session import REPORT, any_session, command_line
 from freqsgd.cli.table import print_results
 from freqsgd.data.dataset import DataError
@@ -39,7 +39,7 @@ def train(
 
     Word vectors: freqsgd train --model skipgram --data corpus.txt --out vectors
     """
-    its_rule, settings = plan(context, asked, rule, optimizer, lr, preset_name)
+    ((its_rule, settings),) = plans(context, asked, rule, [(optimizer, lr)], preset_name)
     with any_session(asked.data, threads, out) as (loaded, watcher):
         record = fit_any(
             loaded,

@@ -13,7 +13,7 @@ from typing import BinaryIO, cast
 
 from freqsgd.data.dataset import DataError, DataWarning
 
-__all__ = ["TextBlock", "list_text_files", "read_text_blocks", "text_name"]
+__all__ = ["TextBlock", "has_text_name", "list_text_files", "read_text_blocks", "text_name"]
 
 BLOCK_BYTES = 1 << 22
 _LONGEST_WORD = 1 << 24
@@ -37,10 +37,12 @@ def list_text_files(path: Path) -> tuple[Path, ...]:
     if not path.is_dir():
         raise DataError(f"{path}: there is no such file or folder")
     files = sorted(file for file in path.iterdir() if file.is_file() and file.name[0] != ".")
-    texts = [file for file in files if file.name.lower().removesuffix(".gz").endswith(_SUFFIXES)]
+    texts = [file for file in files if has_text_name(file)]
     endings = f"{', '.join(_SUFFIXES)} (or these and .gz)"
     if not texts:
-        raise DataError(f"{path}: the folder holds no file whose name ends with {endings}")
+        deeper = any(child.is_dir() for child in path.iterdir())
+        more = "; its subfolders are not read: name one of them" if deeper else ""
+        raise DataError(f"{path}: the folder holds no file whose name ends with {endings}{more}")
     others = [file.name for file in files if file not in texts]
     if others:
         more = ", ..." if len(others) > 3 else ""
@@ -51,6 +53,11 @@ def list_text_files(path: Path) -> tuple[Path, ...]:
             stacklevel=2,
         )
     return tuple(texts)
+
+
+def has_text_name(path: str | Path) -> bool:
+    """Whether a file's name ends as those of text files do."""
+    return str(path).lower().removesuffix(".gz").endswith(_SUFFIXES)
 
 
 def text_name(path: Path) -> str:
