@@ -219,6 +219,7 @@ def test_whole_numbers_are_checked(name, value):
         ({"min_count": 2.5}, TypeError),
         ({"min_count": None}, TypeError),
         ({"max_vocab": 1}, ValueError),
+        ({"threads": 5000}, ValueError),
         ({"seed": None}, TypeError),
         ({"seed": -1}, ValueError),
         ({"lr": "x"}, TypeError),

@@ -30,7 +30,8 @@ _RULE = ("optimizer", "lr", "max_lr")
 _SETTINGS = (
     "model", "loss", "dim", "window", "negatives", "subsample", "epochs", "batch_size", "seed",
 )  # fmt: skip
-_LEAST = {"min_count": 1, "max_vocab": 2, "threads": 1}
+_LEAST = {"min_count": 1, "max_vocab": 2}
+_MOST_THREADS = 1024  # far more than that crashes torch
 
 
 @dataclass(eq=False)
@@ -189,6 +190,8 @@ class Word2Vec:
             value = getattr(self, name)
             if value is not None or name == "min_count":
                 setattr(self, name, whole_number(name, value, least))
+        if self.threads is not None:
+            self.threads = whole_number("threads", self.threads, 1, _MOST_THREADS)
         for name in ("lr", "max_lr"):
             if getattr(self, name) is not None:
                 setattr(self, name, real_number(name, getattr(self, name)))

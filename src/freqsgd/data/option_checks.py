@@ -11,7 +11,7 @@ __all__ = ["real_number", "whole_number"]
 _MOST = 2**31 - 1  # what fits where ids and lengths are kept
 
 
-def whole_number(name: str, value: object, least: int) -> int:
+def whole_number(name: str, value: object, least: int, most: int = _MOST) -> int:
     """The value as an int; numpy's integers are fine, 2.0 and True are not.
 
     Example:
@@ -24,8 +24,8 @@ def whole_number(name: str, value: object, least: int) -> int:
     number = int(value)
     if number < least:
         raise DataError(f"{name} must be at least {least}, got {number}")
-    if number > _MOST:
-        raise DataError(f"{name} must be at most {_MOST:,}, got {number:,}")
+    if number > most:
+        raise DataError(f"{name} must be at most {most:,}, got {number:,}")
     return number
 
 
