@@ -64,7 +64,10 @@ def describe_text(corpus: Corpus) -> list[tuple[str, str]]:
         ("paragraphs", "{:,} train, {:,} validation, {:,} test".format(*map(len, parts))),
         ("vocabulary", f"{len(corpus.words):,} words: {share:.1%} of all words of the text"),
         ("most frequent", ", ".join(islice(shown, 5))),
-        ("least frequent", f"seen {corpus.counts[-1]:,} times"),
+        (
+            "least frequent",
+            "seen once" if corpus.counts[-1] == 1 else f"seen {corpus.counts[-1]:,} times",
+        ),
         ("bytes", f"{sum(part.ids.nbytes + part.starts.nbytes for part in parts):,}"),
     ]
 

@@ -130,10 +130,11 @@ def _check(
         raise DataError(f"{place}: there are no words in it")
     if not (codes >= 0).any():
         most = int(counts.argmax())
+        often = "once" if counts[most] == 1 else f"{counts[most]:,} times"
         raise DataError(
             f"{place}: no word is seen {min_count:,} times, so nothing is left to learn from; the "
             f"most frequent of its {distinct:,} distinct words, {text_of(most)!r}, is seen "
-            f"{counts[most]:,} times. Lower the min count"
+            f"{often}. Lower the min count"
         )
     if len(codes) < 2:
         advice = "" if distinct < 2 else ". Lower the min count" if min_count > 1 else ""
