@@ -30,18 +30,18 @@ NOISE = bytes(random.Random(0).choices(range(1, 256), k=100_000))
     [
         ("a.txt", b"", "a.txt: there are no words in it"),
         ("a.txt", b"\xef\xbb\xbf \n\r\n\t", "a.txt: there are no words in it"),
-        ("a.txt.gz", gzip.compress(b""), "there are no words in it"),
+        ("a.txt.gz", gzip.compress(b"", mtime=0), "there are no words in it"),
         ("a.txt", b"<unk> " * 30, "there are no words in it"),
         ("a.txt", b"a b c " * 4, "no word is seen 5 times.* its 3 distinct words, 'a', is seen 4"),
         ("a.txt", b"a " * 9 + b"b", "one word only, 'a'.* Lower the min count"),
         ("a.txt", b"a a a a a", "one word only, 'a'; at least two are needed to learn from$"),
         ("a.txt", "some text".encode("utf-16"), r"not UTF-8 text \(it has NUL bytes\)"),
         ("a.txt", b"PAR1" + NOISE, "a Parquet file; write the column"),
-        ("a.txt", gzip.compress(b"text"), "packed with gzip; let its name end with .gz"),
+        ("a.txt", gzip.compress(b"text", mtime=0), "packed with gzip; let its name end with .gz"),
         ("a.txt", b"BZh9" + NOISE, "bzip2; unpack it"),
         ("a.gz", b"plain text", "cannot be read: Not a gzipped file .*; is it damaged"),
-        ("a.gz", gzip.compress(NOISE)[:5000], "a.gz: cannot be read: .*; is it damaged"),
-        ("a.gz", gzip.compress(NOISE)[:50_000] + b"x" * 50_000, "a.gz: cannot be read"),
+        ("a.gz", gzip.compress(NOISE, mtime=0)[:5000], "a.gz: cannot be read: .*; is it damaged"),
+        ("a.gz", gzip.compress(NOISE, mtime=0)[:50_000] + b"x" * 50_000, "a.gz: cannot be read"),
     ],
 )
 def test_unusable_files_are_named(tmp_path, cache, name, content, message):
