@@ -101,7 +101,7 @@ def gensim(corpus: Corpus, kind: str, dim: int, workers: int) -> Contender:
 
 def held_out(corpus: Corpus, kind: str, model: WordModel) -> tuple[float, float]:
     """Loss of the validation text, and that of its rarest words as centres or as predicted."""
-    settings = TextSettings(model=kind, window=WINDOW, negatives=NEGATIVES)
+    settings = TextSettings(model=kind, dim=model.dim, window=WINDOW, negatives=NEGATIVES)
     losses = NegativeEngine(model, Rule("sgd"), settings, corpus.counts).evaluate(corpus.validation)
     by = losses.by_centre_frequency(corpus.counts) or losses.by_frequency(corpus.counts)
     return losses.mean, by["tail"]
