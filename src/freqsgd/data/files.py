@@ -1,13 +1,25 @@
-"""Write files so that they are either whole or not there."""
+"""Files: written so that they are either whole or not there; read though they be packed."""
 
 from __future__ import annotations
 
 import contextlib
+import gzip
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO, cast
 
-__all__ = ["replacing", "write_whole"]
+from freqsgd.data.dataset import DataError
+
+__all__ = ["open_text", "replacing", "write_whole"]
+
+
+def open_text(path: Path) -> BinaryIO:
+    """Open a file to read its bytes, unpacked if its name ends with .gz."""
+    try:
+        return cast(BinaryIO, gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be opened: {error.strerror}") from error
 
 
 @contextlib.contextmanager

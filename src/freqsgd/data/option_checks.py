@@ -1,12 +1,14 @@
-"""Numbers that a user gave as options, checked."""
+"""Options that a user gave, checked."""
 
 from __future__ import annotations
 
+from dataclasses import fields
 from numbers import Integral, Real
+from typing import Any
 
 from freqsgd.data.dataset import DataError
 
-__all__ = ["real_number", "whole_number"]
+__all__ = ["real_number", "refuse_options", "whole_number"]
 
 _MOST = 2**31 - 1  # what fits where ids and lengths are kept
 
@@ -34,3 +36,11 @@ def real_number(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, got {value!r}")
     return float(value)
+
+
+def refuse_options(options: Any, where: str, *names: str) -> None:
+    """Raise if any of these fields of a dataclass has another value than its default."""
+    defaults = {field.name: field.default for field in fields(options)}
+    for name in names:
+        if getattr(options, name) != defaults[name]:
+            raise DataError(f"the option {name.replace('_', '-')} does not go with {where}")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from freqsgd.data.catalogue import table_dataset
 from freqsgd.data.dataset import DataError
+from freqsgd.data.option_checks import refuse_options
 from freqsgd.data.splits import split_column
 from freqsgd.data.synthetic import TAILS, clicks_dataset, generate_clicks
 
@@ -66,7 +67,7 @@ class DataOptions:
             raise DataError(f"max bad rows must not be negative, as {self.max_bad_rows} is")
 
     def _check_own(self) -> None:
-        self._refuse("own files", "dataset", "tail", "samples")
+        refuse_options(self, "own files", "dataset", "tail", "samples")
         if self.label is None:
             raise DataError(f"{self.path}: name the column that holds the label")
         used = [*self.features, *self.numeric]
@@ -88,23 +89,24 @@ class DataOptions:
     def _check_known(self) -> None:
         name = table_dataset(self.dataset or "synthetic").name
         where = f"the dataset {name}"
-        self._refuse(
-            where, "label", "features", "numeric", "numeric_rule", "validation_path", "test_path"
+        refuse_options(
+            self,
+            where,
+            "label",
+            "features",
+            "numeric",
+            "numeric_rule",
+            "validation_path",
+            "test_path",
         )
         if name == "synthetic":
-            self._refuse(where, "positive_above", "min_count", "max_bad_rows", "split")
+            refuse_options(self, where, "positive_above", "min_count", "max_bad_rows", "split")
             if self.tail not in TAILS:
                 raise DataError(f"unknown tail {self.tail!r}: known are {', '.join(TAILS)}")
         else:
-            self._refuse(where, "tail", "samples")
+            refuse_options(self, where, "tail", "samples")
         if name == "criteo":
-            self._refuse(where, "positive_above")
-
-    def _refuse(self, where: str, *names: str) -> None:
-        defaults = {field.name: field.default for field in fields(self)}
-        for name in names:
-            if getattr(self, name) != defaults[name]:
-                raise DataError(f"the option {name.replace('_', '-')} does not go with {where}")
+            refuse_options(self, where, "positive_above")
 
 
 def load(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import numpy as np
 import polars as pl
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from freqsgd.data.blocks import Block, RawText
 from freqsgd.data.dataset import DataError
+from freqsgd.data.files import open_text
 from freqsgd.data.formats import TextFormat
 from freqsgd.data.scan import FoundRows, find_rows
 
@@ -48,7 +48,7 @@ class _Rows:
 
 def text_columns(path: Path, form: TextFormat) -> list[str]:
     """Names of the columns that the header gives."""
-    with _open(path) as file:
+    with open_text(path) as file:
         for rows in _whole_rows(path, file, form):
             return _names(path, rows, form, ())
     raise DataError(f"{path}: the file is empty")
@@ -59,7 +59,7 @@ def read_text(
 ) -> Iterator[Block]:
     """Blocks of consecutive rows; the cells of the columns are text, "" where they are empty."""
     names: list[str] = []
-    with _open(path) as file:
+    with open_text(path) as file:
         for rows in _whole_rows(path, file, form):
             header = 0
             if not names:
@@ -68,13 +68,6 @@ def read_text(
             yield _parse(path, rows, header, names, form, columns, raw)
     if not names:
         raise DataError(f"{path}: the file is empty")
-
-
-def _open(path: Path) -> BinaryIO:
-    try:
-        return cast(BinaryIO, gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be opened: {error.strerror}") from error
 
 
 def _whole_rows(path: Path, file: BinaryIO, form: TextFormat) -> Iterator[_Rows]:

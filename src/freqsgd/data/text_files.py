@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 import warnings
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
 
 from freqsgd.data.dataset import DataError, DataWarning
+from freqsgd.data.files import open_text
 
 __all__ = ["TextBlock", "has_text_name", "list_text_files", "read_text_blocks", "text_name"]
 
@@ -98,7 +97,7 @@ def read_text_blocks(path: Path) -> Iterator[TextBlock]:
 def _whole_words(path: Path) -> Iterator[tuple[bytes, float]]:
     """Read block after block, each cut after its last white space."""
     size, rest, more, first = path.stat().st_size, b"", True, True
-    with _open(path) as file:
+    with open_text(path) as file:
         while more:
             try:
                 block = file.read(BLOCK_BYTES)
@@ -119,13 +118,6 @@ def _whole_words(path: Path) -> Iterator[tuple[bytes, float]]:
                     f"{path}: there are {_LONGEST_WORD >> 20} MB without a space or newline; "
                     "is this text?"
                 )
-
-
-def _open(path: Path) -> BinaryIO:
-    try:
-        return cast(BinaryIO, gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be opened: {error.strerror}") from error
 
 
 def _check_text(path: Path, block: bytes, *, first: bool) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from freqsgd.data.catalogue import text_dataset
 from freqsgd.data.dataset import DataError
+from freqsgd.data.option_checks import refuse_options
 
 if TYPE_CHECKING:
     from freqsgd.data.corpus import Corpus
@@ -64,12 +65,12 @@ class TextOptions:
     def check(self) -> None:
         """Raise unless the options fit together."""
         if self.path is not None:
-            self._refuse("own files", "dataset")
+            refuse_options(self, "own files", "dataset")
         else:
             name = text_dataset(self.name or "").name
-            self._refuse(f"the dataset {name}", "validation_path", "test_path", "tokenizer")
+            refuse_options(self, f"the dataset {name}", "validation_path", "test_path", "tokenizer")
             if name == GENERATED:
-                self._refuse(f"the dataset {name}", "lowercase", "unknown")
+                refuse_options(self, f"the dataset {name}", "lowercase", "unknown")
         for what, known in (("tokenizer", TOKENIZERS), ("unknown", UNKNOWN)):
             if getattr(self, what) not in known:
                 value = getattr(self, what)
@@ -79,12 +80,6 @@ class TextOptions:
             if value is not None and value < least:
                 name = what.replace("_", " ")
                 raise DataError(f"{name} must be at least {least}, not {value}")
-
-    def _refuse(self, where: str, *names: str) -> None:
-        defaults = {field.name: field.default for field in fields(self)}
-        for name in names:
-            if getattr(self, name) != defaults[name]:
-                raise DataError(f"the option {name.replace('_', '-')} does not go with {where}")
 
 
 def load_text(

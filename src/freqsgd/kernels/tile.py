@@ -76,35 +76,31 @@ def add_outer(typingctx, tile, vectors, numbers, stride):
 @intrinsic
 def put(typingctx, tile, address, stride):
     """Write row r to ``address + r * stride``."""
-
-    def codegen(context, builder, signature, args):
-        value, address, stride = args
-        for r in range(tile.rows):
-            for c in range(tile.columns):
-                at = _address(builder, address, stride, r)
-                at = builder.add(at, ir.IntType(64)(4 * LANES * c))
-                vector = builder.extract_value(value, r * tile.columns + c)
-                builder.store(vector, builder.inttoptr(at, VECTOR.as_pointer()), align=4)
-        return context.get_dummy_value()
-
-    return types.void(tile, types.int64, types.int64), codegen
+    return types.void(tile, types.int64, types.int64), _writer(
+        tile, VECTOR, lambda _, vector: vector
+    )
 
 
 @intrinsic
 def put_sums(typingctx, tile, address, stride):
     """Write the sum of the numbers of each vector; those of row r to ``address + r * stride``."""
+    return types.void(tile, types.int64, types.int64), _writer(tile, FLOAT, sum_of_lanes)
+
+
+def _writer(tile, kind, turned):
+    """The instructions that write what each vector is turned into, which is of a kind."""
+    size = 4 * LANES if kind is VECTOR else 4
 
     def codegen(context, builder, signature, args):
         value, address, stride = args
         for r in range(tile.rows):
             for c in range(tile.columns):
-                at = _address(builder, address, stride, r)
-                at = builder.add(at, ir.IntType(64)(4 * c))
-                number = sum_of_lanes(builder, builder.extract_value(value, r * tile.columns + c))
-                builder.store(number, builder.inttoptr(at, FLOAT.as_pointer()), align=4)
+                at = builder.add(_address(builder, address, stride, r), ir.IntType(64)(size * c))
+                number = turned(builder, builder.extract_value(value, r * tile.columns + c))
+                builder.store(number, builder.inttoptr(at, kind.as_pointer()), align=4)
         return context.get_dummy_value()
 
-    return types.void(tile, types.int64, types.int64), codegen
+    return codegen
 
 
 def _address(builder, start, stride, k):

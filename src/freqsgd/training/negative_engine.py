@@ -18,7 +18,7 @@ from freqsgd.kernels.pairs import pair_products
 from freqsgd.kernels.team import Team
 from freqsgd.kernels.threads import run
 from freqsgd.kernels.word2vec import block_kernel
-from freqsgd.nn.word2vec import SkipGram, WordModel
+from freqsgd.nn.word2vec import WordModel
 from freqsgd.training.engine import DivergedError
 from freqsgd.training.rules import Rule
 from freqsgd.training.text_rules import check_rule
@@ -208,9 +208,8 @@ def _new_state(
         return {}
     if rule.optimizer == "fasgd":
         share = np.maximum(counts, 1) / counts.sum()
-        words = 1 if isinstance(model, SkipGram) else 2 * settings.window
         return {
-            "input_frequencies": torch.from_numpy(words * share).float(),
+            "input_frequencies": torch.from_numpy(settings.inputs_per_sample * share).float(),
             "output_frequencies": torch.from_numpy(share + settings.negatives * noise).float(),
         }
     kind, what = torch.float32, "state"
@@ -239,7 +238,7 @@ def _new_job(
         "scales": np.zeros(rows, np.float32),
         "owners": np.zeros(rows, np.int64),
         "marks": np.full((2, words if by_row else 0), -1, np.int64),
-        "copies": np.zeros((rows + kernels.ROWS, dim), np.float32),
+        "copies": np.zeros((rows, dim), np.float32),
         "hidden": np.zeros((inputs, dim), np.float32),
         "gradients": np.zeros((rows if by_row else 0, dim), np.float32),
         "band": np.zeros((block, 2 * window + 1 + 2 * kernels.GUARD), np.float32),
@@ -249,7 +248,7 @@ def _new_job(
         job[name] = array.ctypes.data
     law = rule.law
     job["window"], job["full"] = window, settings.windows == "full"
-    job["cbow"], job["block"] = not isinstance(model, SkipGram), block
+    job["cbow"], job["block"] = settings.model == "cbow", block
     job["pool"], job["negatives"], job["words"] = pool, settings.negatives, words
     job["inputs"], job["dim"] = inputs, model.dim
     job["rowwise"], job["eps"] = by_row, 1e-10

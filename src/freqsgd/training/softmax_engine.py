@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from freqsgd.data.corpus import Paragraphs
-from freqsgd.nn.word2vec import SkipGram, WordModel
+from freqsgd.nn.word2vec import WordModel
 from freqsgd.optim import CFSGD, FASGD
 from freqsgd.training.engine import DivergedError
 from freqsgd.training.rules import Rule
@@ -75,7 +75,7 @@ class SoftmaxEngine:
             self._input,
             self._outputs,
             counts * self._share,
-            1 if isinstance(model, SkipGram) else 2 * settings.window,
+            settings.inputs_per_sample,
         )
 
     @property

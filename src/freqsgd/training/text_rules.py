@@ -44,7 +44,7 @@ def with_default_lr(rule: Rule, settings: TextSettings, counts: NDArray[np.int64
         return replace(rule, lr=scale * rate)
     mean, cap = _MEANS[settings.model]
     share = counts[counts > 0] / counts.sum()
-    p = share * (1 if settings.model == "skipgram" else 2 * settings.window)
+    p = share * settings.inputs_per_sample
     lr = scale * mean / float((share * p**-rule.law.power).sum())
     return replace(rule, lr=lr, max_lr=scale * cap if rule.max_lr is None else rule.max_lr)
 

@@ -84,6 +84,11 @@ class TextSettings:
         if self.max_norm is not None and self.loss == "negative":
             raise ValueError("max_norm goes with the loss softmax only")
 
+    @property
+    def inputs_per_sample(self) -> int:
+        """Words that predict in a sample with a full window, by which frequencies are counted."""
+        return 1 if self.model == "skipgram" else 2 * self.window
+
     def _check_numbers(self) -> None:
         """Refuse what is out of range; numpy's numbers become Python's, which JSON can hold."""
         for name, least in _LEAST.items():
