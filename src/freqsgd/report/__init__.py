@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from freqsgd.data import DataError
-from freqsgd.data.files import write_whole
+from freqsgd.report.files import needs, write_file
 from freqsgd.report.results import read_results
 
 __all__ = ["write_report"]
@@ -21,12 +20,7 @@ __all__ = ["write_report"]
 
 def write_report(results: Mapping[str, Any], path: Path) -> None:
     """Write the report of the content of a ``results.json``; readers never see half a file."""
-    try:
-        import plotly  # noqa: F401
-    except ModuleNotFoundError as missing:
-        raise ModuleNotFoundError(
-            'the report needs plotly: pip install "freqsgd[cli]"', name="plotly"
-        ) from missing
+    needs("plotly", "the report")
     from freqsgd.report import sections
     from freqsgd.report.kinds import kind_of
     from freqsgd.report.page import render
@@ -40,10 +34,4 @@ def write_report(results: Mapping[str, Any], path: Path) -> None:
         footer=sections.footer(read),
         runs=read.runs,
     )
-    try:
-        write_whole(path, page.encode())
-    except OSError as error:
-        raise DataError(
-            f"{path}: the report cannot be written ({error.strerror}); "
-            "choose a folder that exists and has room"
-        ) from error
+    write_file(path, page.encode(), "the report")

@@ -14,8 +14,7 @@ from importlib.resources import files
 from string import Template
 from typing import TYPE_CHECKING
 
-from freqsgd.report.results import Run
-from freqsgd.report.style import Style, styles
+from freqsgd.report.style import Drawn, Style, styles
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -59,19 +58,30 @@ class Section:
     title: str
     html: str = ""
     charts: tuple[Chart, ...] = ()
+    small: bool = False  # many charts of a kind, more than two beside each other
 
 
 def render(
-    title: str, opening: str, sections: Sequence[Section], footer: str, runs: tuple[Run, ...]
+    title: str,
+    opening: str,
+    sections: Sequence[Section],
+    footer: str,
+    runs: Sequence[Drawn],
+    others: Sequence[Drawn] = (),
 ) -> str:
-    """The page. ``opening`` and ``footer`` are HTML, ``title`` is text."""
+    """The page. ``opening`` and ``footer`` are HTML, ``title`` is text.
+
+    A trace's ``meta["run"]`` is its place among ``runs``, which the legend lists, and then
+    ``others``, which have colours only.
+    """
     from plotly.offline import get_plotlyjs
 
-    looks = styles(runs)
+    looks = styles([*runs, *others])
     charts = [chart for section in sections for chart in section.charts]
+    with_legend = next((part for part in sections if shows_any(part, len(runs))), None)
     body = []
     for section in sections:
-        if section.charts and section is next(part for part in sections if part.charts):
+        if section is with_legend:
             body.append(controls(runs, looks, by_seconds=any(map(has_seconds, charts))))
         body.append(section_html(section))
     return Template(asset("page.html")).substitute(
@@ -106,18 +116,23 @@ def colours(looks: Sequence[Style]) -> str:
     )
 
 
+def shows_any(section: Section, runs: int) -> bool:
+    """Whether a chart of the section draws one of the first ``runs``."""
+    return any(trace.meta["run"] < runs for chart in section.charts for trace in chart.figure.data)
+
+
 def has_seconds(chart: Chart) -> bool:
     """Whether a chart can be drawn over seconds."""
     meta = chart.figure.layout.meta
     return bool(meta and meta.get("seconds_axis"))
 
 
-def controls(runs: tuple[Run, ...], looks: Sequence[Style], *, by_seconds: bool) -> str:
+def controls(runs: Sequence[Drawn], looks: Sequence[Style], *, by_seconds: bool) -> str:
     """The legend, which shows and hides runs in all charts, and the choice of the time axis."""
     entries = "".join(
         f'<button type="button" aria-pressed="true" data-run="{place}"'
         f' style="--mark: var(--run-{place})">{swatch(style)}{escape(run.label)}</button>'
-        for place, (run, style) in enumerate(zip(runs, looks, strict=True))
+        for place, (run, style) in enumerate(zip(runs, looks[: len(runs)], strict=True))
     )
     choice = "".join(
         f'<label><input type="radio" name="axis" value="{value}"{checked}>'
@@ -127,7 +142,7 @@ def controls(runs: tuple[Run, ...], looks: Sequence[Style], *, by_seconds: bool)
     axis = f'<fieldset class="choice"><legend class="unseen">Time axis</legend>{choice}</fieldset>'
     return (
         '<div class="controls">'
-        f'<div class="legend" role="group" aria-label="Runs shown in the charts">{entries}</div>'
+        f'<div class="legend" role="group" aria-label="Shown in the charts">{entries}</div>'
         f"{axis if by_seconds else ''}</div>"
     )
 
@@ -145,7 +160,8 @@ def swatch(style: Style) -> str:
 def section_html(section: Section) -> str:
     """A heading with what is under it."""
     charts = "".join(map(chart_html, section.charts))
-    grid = f'<div class="charts">{charts}</div>' if charts else ""
+    size = " small" if section.small else ""
+    grid = f'<div class="charts{size}">{charts}</div>' if charts else ""
     return f"<section><h2>{escape(section.title)}</h2>{section.html}{grid}</section>"
 
 

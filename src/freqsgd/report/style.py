@@ -1,13 +1,13 @@
-"""One colour, dash and marker per run, the same in every chart."""
+"""One colour, dash and marker per run or other series, the same in every chart."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from freqsgd.report.results import Run
-
-__all__ = ["Style", "styles"]
+__all__ = ["Drawn", "Series", "Style", "styles"]
 
 # After Okabe and Ito's colours for the colour-blind, with their lightness moved so that each stands
 # out from the page at least 3 : 1 and from the others also without red, green or blue.
@@ -33,16 +33,50 @@ class Style:
     marker: str
 
 
-def styles(runs: tuple[Run, ...]) -> list[Style]:
+TOKEN_STYLES = {  # of charts that show no optimizer
+    "counted": Style(*COLOURS["sgd"], "solid", "circle"),
+    "exponential": Style(*COLOURS["adam"], "dash", "square"),
+    "polynomial": Style(*COLOURS["cfsgd"], "dot", "diamond"),
+}
+
+
+class Drawn(Protocol):
+    """What has a style: a run, or something else that is drawn."""
+
+    @property
+    def optimizer(self) -> str:
+        """What the colour stands for."""
+
+    @property
+    def label(self) -> str:
+        """Its name in the legend."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Something that is drawn and is no run."""
+
+    optimizer: str
+    label: str
+
+
+def styles(runs: Sequence[Drawn]) -> list[Style]:
     """The styles of runs: a colour per optimizer, other dashes for its second and third run."""
     known = list(COLOURS)
-    strangers = [name for name in dict.fromkeys(run.optimizer for run in runs) if name not in known]
+    strangers = [
+        name
+        for name in dict.fromkeys(run.optimizer for run in runs)
+        if name not in known and name not in TOKEN_STYLES
+    ]
     used = {run.optimizer for run in runs}
     spare = [name for name in known if name not in used] or known
     seen: Counter[str] = Counter()
     found = []
     for run in runs:
         own = run.optimizer
+        if own in TOKEN_STYLES:
+            found.append(TOKEN_STYLES[own])
+            continue
         if own in strangers:
             own = spare[strangers.index(own) % len(spare)]
         place = (known.index(own) + seen[own]) % len(DASHES)

@@ -24,8 +24,7 @@
     for (const trace of data) {
       const own = colour(`--run-${trace.meta.run}`);
       trace.visible = !hidden.has(trace.meta.run);
-      trace.marker.color = own;
-      if (trace.line) trace.line.color = own;
+      for (const part of [trace.marker, trace.line, trace.error_y]) if (part) part.color = own;
       if (trace.type === "bar") trace.insidetextfont = { color: colour("--card"), size: 11 };
     }
     const kind = layout.meta?.seconds_axis;

@@ -1,0 +1,124 @@
+"""The figures of the pages as PNG files: one definition, two ways to draw it.
+
+The page draws a figure with Plotly, this module with Matplotlib, without a browser and without
+Matplotlib's global state. ``picture_known.py`` refuses what would be left out.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from freqsgd.report.files import needs, write_file
+from freqsgd.report.picture_axes import MUTED, TEXT, draw_annotations, draw_axes, draw_shapes
+from freqsgd.report.picture_known import check_known, plain_text
+from freqsgd.report.picture_marks import draw_bars, draw_scatter, hide_cut_text
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+__all__ = ["Panel", "write_picture", "write_pictures"]
+
+DPI = 180
+INCH = 96  # pixels of a page
+HEIGHT = 340  # of a chart on a page
+SIZES = ((1, 1, 6.6, 1.0), (4, 2, 5.2, 1.0), (9, 3, 3.9, 0.75), (math.inf, 5, 2.7, 0.55))
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One of several figures in a picture."""
+
+    title: str
+    figure: Figure
+
+
+def write_picture(figure: Figure, path: Path, title: str = "") -> None:
+    """Write a figure as a PNG file; readers never see half a file."""
+    write_pictures([Panel("", figure)], path, title)
+
+
+def write_pictures(panels: Sequence[Panel], path: Path, title: str = "") -> None:
+    """Write figures beside each other as one PNG file, with one legend."""
+    needs("matplotlib", "a picture")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+
+    contents = [panel.figure.to_plotly_json() for panel in panels]
+    for content in contents:
+        check_known(content)
+    columns, width, height = layout_of(contents)
+    rows = math.ceil(len(panels) / columns)
+    title_room = 0.35 if title else 0.0
+    canvas = Canvas(
+        figsize=(columns * width, rows * height + title_room),
+        dpi=DPI,
+        layout="constrained",
+        facecolor="white",
+    )
+    FigureCanvasAgg(canvas)
+    grid = list(canvas.subplots(rows, columns, squeeze=False).flat)
+    named: dict[str, Any] = {}
+    for axes, panel, content in zip(grid, panels, contents, strict=False):
+        named |= draw(axes, content)
+        axes.set_title(
+            panel.title, loc="left", fontsize=9, color=TEXT, fontweight="bold", parse_math=False
+        )
+    for axes in grid[len(panels) :]:
+        axes.set_axis_off()
+    if title:
+        canvas.suptitle(title, fontsize=11, color=TEXT, fontweight="bold", parse_math=False)
+    add_legend(canvas, named)
+    canvas.draw_without_rendering()
+    for axes in canvas.axes:
+        hide_cut_text(axes)
+    file = io.BytesIO()
+    canvas.savefig(file, format="png", metadata={"Software": None})
+    write_file(path, file.getvalue(), "the picture")
+
+
+def layout_of(contents: Sequence[dict[str, Any]]) -> tuple[int, float, float]:
+    """Columns, and the width and height of a panel in inches."""
+    _, columns, width, scale = next(size for size in SIZES if len(contents) <= size[0])
+    heights = [(content["layout"].get("meta") or {}).get("height", HEIGHT) for content in contents]
+    return columns, width, scale * max(heights) / INCH + 0.5 * scale
+
+
+def draw(axes: Any, content: dict[str, Any]) -> dict[str, Any]:
+    """Draw all of a figure; returns what its legend shows, by name."""
+    layout, traces = content["layout"], content["data"]
+    named = {}
+    for order, trace in enumerate(traces):
+        if trace.get("type") == "bar":
+            drawn = draw_bars(axes, trace, order, len(traces), layout)
+        else:
+            drawn = draw_scatter(axes, trace)
+        if trace.get("orientation") != "h":  # bars that lie have their names beside them
+            named[plain_text(trace["name"])] = drawn
+    draw_axes(axes, layout)
+    draw_shapes(axes, layout)
+    draw_annotations(axes, layout)
+    return named
+
+
+def add_legend(canvas: Any, named: dict[str, Any]) -> None:
+    """All names below the panels, if there is something to tell apart."""
+    if len(named) < 2:
+        return
+    legend = canvas.legend(
+        list(named.values()),
+        [str(place) for place in range(len(named))],
+        loc="outside lower center",
+        ncols=min(len(named), 4),
+        frameon=False,
+        fontsize=8,
+        labelcolor=MUTED,
+        handlelength=3,
+    )
+    for text, name in zip(legend.get_texts(), named, strict=True):
+        text.set_parse_math(False)  # set here, as a label must not start with "_"
+        text.set_text(name)
