@@ -1,0 +1,51 @@
+"""What the numbers of the theory must be."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from freqsgd.data.dataset import DataError
+
+__all__ = ["Array", "frequencies", "per_token", "positive", "whole"]
+
+Array = NDArray[np.float64]
+
+
+def frequencies(p: ArrayLike) -> Array:
+    """Tokens' frequencies as an array: every one in (0, 1]."""
+    values = np.asarray(p, np.float64)
+    if values.ndim != 1 or not values.size:
+        raise DataError(f"p must be a list of frequencies, one per token, got shape {values.shape}")
+    wrong = np.flatnonzero(~((values > 0.0) & (values <= 1.0)))
+    if wrong.size:
+        raise DataError(
+            f"p must lie in (0, 1], got {values[wrong[0]]:g} for token {wrong[0]}: "
+            "leave out tokens that never occur"
+        )
+    return values
+
+
+def per_token(name: str, x: ArrayLike, p: Array) -> Array:
+    """Numbers >= 0, one for each token of ``p``; a single number stands for all."""
+    values = np.asarray(x, np.float64)
+    if values.ndim and values.shape != p.shape:
+        raise DataError(f"{name} must hold {p.size} numbers, one per token, got {values.shape}")
+    if not np.all((values >= 0.0) & (values < math.inf)):
+        raise DataError(f"{name} must be finite numbers >= 0")
+    return np.broadcast_to(values, p.shape)
+
+
+def positive(**numbers: float) -> None:
+    """Refuse numbers that are not finite and above 0."""
+    for name, value in numbers.items():
+        if not 0.0 < value < math.inf:
+            raise DataError(f"{name} must be a finite number > 0, got {value:g}")
+
+
+def whole(name: str, value: int) -> None:
+    """Refuse what is not an integer of at least 1."""
+    if value != int(value) or value < 1:
+        raise DataError(f"{name} must be an integer >= 1, got {value}")
