@@ -1,0 +1,219 @@
+"""Which tail do counted tokens have: exponential or polynomial, how steep, and from which rank on?
+
+Every occurrence of a token is one sample of its rank. From a rank first on, the likeliest
+exponential tail (``p_n ~ exp(-tau n)``) and the likeliest polynomial one (``p_n ~ n ** -nu``) are
+fitted to these samples. The first rank is the one, of a few between 1 and the middle, from which
+the likelier of the two is closest to the samples: by the Kolmogorov-Smirnov distance, the largest
+difference between the shares of samples up to a rank. Vuong's likelihood-ratio test then says
+whether one of the two is significantly nearer; not that it is true.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from freqsgd.data.dataset import DataError
+from freqsgd.theory.checks import Array
+from freqsgd.theory.tail_families import FAMILIES, Family
+
+__all__ = ["TailFit", "fit_tail"]
+
+FEWEST = 20  # tokens of a tail
+CANDIDATES = 12  # first ranks tried
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class TailFit:
+    """The tail of a field's tokens.
+
+    Attributes:
+        family: "exponential" or "polynomial"; None if there is no fit or the test cannot tell
+        reason: why there is no family, else None
+        tokens: number of tokens, of which the tail holds ``tokens - from_rank + 1``
+        from_rank: the tail's first rank, counted from 1
+        samples: occurrences of the tail's tokens
+        nu: steepness of the polynomial tail
+        tau: steepness of the exponential tail
+        first_count: by family, the count that the fit expects at ``from_rank``
+        log_likelihoods: by family
+        distances: by family, Kolmogorov and Smirnov's
+        statistic: Vuong's; above 0 the polynomial tail is nearer
+        p_value: two-sided
+
+    Everything after ``tokens`` is None if there is no fit.
+    """
+
+    family: str | None
+    reason: str | None
+    tokens: int
+    from_rank: int | None = None
+    samples: int | None = None
+    nu: float | None = None
+    tau: float | None = None
+    first_count: dict[str, float] | None = None
+    log_likelihoods: dict[str, float] | None = None
+    distances: dict[str, float] | None = None
+    statistic: float | None = None
+    p_value: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The attributes by name."""
+        return asdict(self)
+
+
+def fit_tail(counts: ArrayLike) -> TailFit:
+    """Fit both tails to the counts of tokens.
+
+    Args:
+        counts: how often each token occurs, most frequent first; all at least 1
+    """
+    numbers = _checked(counts)
+    reason = _hopeless(numbers)
+    if reason:
+        return TailFit(None, reason, numbers.size)
+    ranks = _Ranks(numbers)
+    tails = [ranks.tail(first) for first in _candidates(ranks.counts)]
+    return _described(ranks, min(tails, key=lambda tail: tail.likelier.distance))
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """One family fitted to one tail."""
+
+    family: Family
+    rate: float
+    mass: float
+    log_likelihood: float
+    distance: float
+
+
+@dataclass(frozen=True)
+class _Tail:
+    first: int
+    samples: float
+    fits: tuple[_Fit, _Fit]  # exponential, polynomial
+
+    @property
+    def likelier(self) -> _Fit:
+        return max(self.fits, key=lambda fit: fit.log_likelihood)
+
+
+class _Ranks:
+    """Counts by rank, with what every candidate tail needs of them."""
+
+    def __init__(self, counts: NDArray[np.int64]) -> None:
+        self.counts = counts.astype(np.float64)
+        self.ranks = np.arange(1.0, counts.size + 1.0)
+        self.positions = {name: f.position(self.ranks) for name, f in FAMILIES.items()}
+        self.cumulative = np.concatenate([[0.0], np.cumsum(self.counts)])
+        # Tokens of equal count stand in blocks; these are the blocks' last ranks.
+        self.ends = np.append(np.flatnonzero(np.diff(counts)) + 1.0, float(counts.size))
+
+    def tail(self, first: int) -> _Tail:
+        exponential, polynomial = (self._fit(family, first) for family in FAMILIES.values())
+        return _Tail(first, self.samples(first), (exponential, polynomial))
+
+    def samples(self, first: int) -> float:
+        return float(self.cumulative[-1] - self.cumulative[first - 1])
+
+    def log_shares(self, fit: _Fit, first: int) -> Array:
+        """log p_n of the fit, for every rank of the tail."""
+        position = self.positions[fit.family.name][first - 1 :]
+        shares: Array = -fit.rate * (position - position[0]) - math.log(fit.mass)
+        return shares
+
+    def _fit(self, family: Family, first: int) -> _Fit:
+        position = self.positions[family.name][first - 1 :]
+        samples = self.samples(first)
+        total = float(self.counts[first - 1 :] @ position) - samples * float(position[0])
+        rate = family.likeliest_rate(total / samples, first, self.counts.size)
+        mass = float(family.masses(first, self.ranks[-1:], rate)[0])
+        likelihood = -rate * total - samples * math.log(mass)
+        return _Fit(family, rate, mass, likelihood, self._distance(family, first, rate, mass))
+
+    def _distance(self, family: Family, first: int, rate: float, mass: float) -> float:
+        """The largest difference of the two shares of samples up to a rank.
+
+        Within a block of equal counts the samples' share rises by equal steps and the fit's by
+        falling ones, so that the difference is largest at an end of the block or where the steps
+        are equal. That leaves few ranks to look at, however many tokens there are.
+        """
+        ends = self.ends[self.ends >= first]
+        starts = np.concatenate([[float(first)], ends[:-1] + 1.0])
+        steps = self.counts[ends.astype(np.int64) - 1] / self.samples(first)
+        start = family.position(np.array([float(first)]))
+        furthest = family.position(self.ranks[-1:])
+        equal = np.minimum(start - np.log(steps * mass) / rate, furthest)
+        crossing = np.floor(family.rank(equal))
+        inside = [np.clip(crossing + shift, starts, ends) for shift in (0.0, 1.0)]
+        ranks = np.concatenate([ends, *inside])
+        seen = self.cumulative[ranks.astype(np.int64)] - self.cumulative[first - 1]
+        fitted = family.masses(first, ranks, rate) / mass
+        return float(np.abs(seen / self.samples(first) - fitted).max())
+
+
+def _checked(counts: ArrayLike) -> NDArray[np.int64]:
+    numbers = np.asarray(counts)
+    if numbers.ndim != 1 or not numbers.size:
+        raise DataError("there are no tokens to fit a tail to")
+    if not np.issubdtype(numbers.dtype, np.integer):
+        raise DataError(f"counts must be integers, got {numbers.dtype}")
+    if numbers[-1] < 1 or np.any(numbers[1:] > numbers[:-1]):
+        raise DataError("counts must be sorted, largest first, and at least 1")
+    return numbers.astype(np.int64)
+
+
+def _hopeless(counts: NDArray[np.int64]) -> str | None:
+    """Why no tail can be fitted."""
+    if counts.size == 1:
+        return "there is one token only"
+    if counts[0] == counts[-1]:
+        times = "once" if counts[0] == 1 else f"{counts[0]} times"
+        return f"every token occurs {times}: there is no tail"
+    if counts.size < FEWEST:
+        return f"{counts.size} tokens are too few: a tail takes {FEWEST}"
+    return None
+
+
+def _candidates(counts: Array) -> list[int]:
+    """First ranks to try: the tail keeps half of the tokens, and they are not all equal."""
+    furthest = counts.size - max(FEWEST, math.ceil(counts.size / 2)) + 1
+    spread = np.geomspace(1, furthest, CANDIDATES).astype(np.int64)
+    return [int(first) for first in np.unique(spread) if counts[first - 1] > counts[-1]]
+
+
+def _described(ranks: _Ranks, tail: _Tail) -> TailFit:
+    exponential, polynomial = tail.fits
+    statistic = _vuong(ranks, tail)
+    p_value = math.erfc(abs(statistic) / math.sqrt(2.0))
+    told = p_value <= SIGNIFICANT
+    return TailFit(
+        family=tail.likelier.family.name if told else None,
+        reason=None if told else f"the test cannot tell the two families apart (p = {p_value:.2g})",
+        tokens=ranks.counts.size,
+        from_rank=tail.first,
+        samples=round(tail.samples),
+        nu=polynomial.rate,
+        tau=exponential.rate,
+        first_count={fit.family.name: tail.samples / fit.mass for fit in tail.fits},
+        log_likelihoods={fit.family.name: fit.log_likelihood for fit in tail.fits},
+        distances={fit.family.name: fit.distance for fit in tail.fits},
+        statistic=statistic,
+        p_value=p_value,
+    )
+
+
+def _vuong(ranks: _Ranks, tail: _Tail) -> float:
+    """The mean difference of the samples' log likelihoods, in standard errors of it."""
+    exponential, polynomial = (ranks.log_shares(fit, tail.first) for fit in tail.fits)
+    difference = polynomial - exponential
+    weights = ranks.counts[tail.first - 1 :] / tail.samples
+    mean = float(weights @ difference)
+    variance = float(weights @ (difference - mean) ** 2)
+    return mean / math.sqrt(variance / tail.samples) if variance > 0.0 else 0.0
