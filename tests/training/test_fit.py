@@ -128,6 +128,17 @@ def test_ctrl_c_saves_and_resuming_gives_the_bits_of_an_uninterrupted_run(
     assert again["test_auc"] == record["test_auc"]
 
 
+def test_ctrl_c_after_the_last_step_of_an_epoch_is_resumed_with_its_evaluation(tmp_path):
+    data, rule = dataset(), Rule("cfsgd", 1.0)
+    whole, record = fit(data, rule, SMALL)
+    last = -(-len(data.splits.train) // SMALL.batch_size)
+    with pytest.raises(InterruptedFitError):
+        fit(data, rule, SMALL, folder=tmp_path, listener=interrupt_at(last))
+    resumed, again = fit(data, rule, SMALL, folder=tmp_path, resume=True)
+    assert torch.equal(resumed.tokens.weight, whole.tokens.weight)
+    assert [e["val_auc"] for e in again["epochs"]] == [e["val_auc"] for e in record["epochs"]]
+
+
 def test_resuming_a_finished_run_returns_its_result_without_training(tmp_path):
     data, rule = dataset(), Rule("cfsgd", 1.0)
     first, record = fit(data, rule, SMALL, folder=tmp_path)

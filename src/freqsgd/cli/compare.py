@@ -16,6 +16,7 @@ from freqsgd.cli.table import print_results
 from freqsgd.data.dataset import DataError
 from freqsgd.report import write_report
 from freqsgd.training.rules import OPTIMIZERS, Rule
+from freqsgd.training.text_settings import TextSettings
 
 __all__ = ["compare"]
 
@@ -39,6 +40,13 @@ def compare(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what --out holds.")] = False,
     threads: Annotated[int | None, typer.Option(help="Of the kernels and torch.")] = None,
+    diagnose: Annotated[
+        bool,
+        typer.Option(
+            "--diagnose",
+            help="Look at second moments and gradients by token frequency after each epoch.",
+        ),
+    ] = False,
     *,
     asked: Request,
     rule: Callable[[str, float | None], Rule],
@@ -52,6 +60,10 @@ def compare(
     names = words(asked.optimizers if optimizers is None else optimizers)
     if not names:
         raise DataError(f"--optimizers names none of {', '.join(OPTIMIZERS)}")
+    if diagnose and isinstance(asked.settings, TextSettings):
+        raise DataError(
+            f"--diagnose does not go with --model {asked.settings.model}: it is for fm and deepfm"
+        )
     given = rates(lr, names)
     lrs = [(name, given.get(name, "")) for name in names]
     planned = plans(context, asked, rule, lrs, preset_name)
@@ -65,6 +77,7 @@ def compare(
             resume=resume,
             listener=watcher.training,
             command=command_line(),
+            diagnose=diagnose,
         )
     print_results(results)
     if out is not None:

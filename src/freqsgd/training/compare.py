@@ -16,6 +16,7 @@ import torch
 from freqsgd.data.corpus import Corpus
 from freqsgd.data.dataset import DataError, Dataset
 from freqsgd.data.files import write_whole
+from freqsgd.training.diagnosis import describe_diagnosis
 from freqsgd.training.fit import fit
 from freqsgd.training.fit_text import fit_text
 from freqsgd.training.metrics import auc
@@ -40,6 +41,7 @@ def compare(
     resume: bool = False,
     listener: Listener | None = None,
     command: str | None = None,
+    diagnose: bool = False,
 ) -> dict[str, Any]:
     """Train once with each optimizer; return the content of ``results.json``.
 
@@ -53,6 +55,7 @@ def compare(
         resume: go on where a run with the same options ended
         listener: called some times a second with the progress and record of the current run
         command: the command line that does the same, for ``results.json``
+        diagnose: look at second moments and gradients between epochs; not for text
     """
     rules = list(rules)
     if isinstance(settings, Sequence):
@@ -68,10 +71,15 @@ def compare(
     if out is not None and (out / RESULTS).exists() and not resume:
         raise DataError(f"{out} holds results already: use --resume, or another --out")
     results = describe(data, each[0], threads, command)
+    if diagnose:
+        if isinstance(data, Corpus):
+            raise DataError("diagnose is for samples of tokens (fm, deepfm), not for text")
+        results["diagnosis"] = describe_diagnosis(data)
+    also = {"diagnose": True} if diagnose else {}  # text models know no such option
     for rule, its_settings in zip(rules, each, strict=True):
         folder = None if out is None else out / MODELS / rule.optimizer
         options: dict[str, Any] = {"folder": folder, "resume": resume, "listener": listener}
-        record = fit_any(data, rule, its_settings, threads=threads, **options)
+        record = fit_any(data, rule, its_settings, threads=threads, **options, **also)
         results["runs"].append(record)
         if out is not None:
             write_results(results, out / RESULTS)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from freqsgd.data.dataset import Dataset
 from freqsgd.nn.fm import FM
-from freqsgd.training import model_folder
+from freqsgd.training import diagnosis, model_folder
 from freqsgd.training.engine import DivergedError, Engine, engine_for
 from freqsgd.training.find_lr import with_lr
 from freqsgd.training.interrupt import InterruptedFitError
@@ -42,6 +42,7 @@ def fit(
     folder: Path | None = None,
     resume: bool = False,
     listener: Listener | None = None,
+    diagnose: bool = False,
 ) -> tuple[FM, dict[str, Any]]:
     """Train until validation AUC stops rising; return the best model and the run's record.
 
@@ -55,6 +56,8 @@ def fit(
         folder: keeps checkpoints while it lasts, and the model in the end
         resume: go on from the folder's checkpoint, if there is one, to the same result
         listener: called some times a second with the progress and the record so far
+        diagnose: look at second moments and gradients between epochs, for the record's
+            ``diagnosis``; the model is the same with and without
 
     Example:
         >>> from freqsgd.data import DataOptions, load
@@ -63,7 +66,8 @@ def fit(
         >>> record["stopped"]
         'epochs'
     """
-    return _Run(data, rule, settings or Settings(), threads, folder).start(resume, listener)
+    run = _Run(data, rule, settings or Settings(), threads, folder, diagnose)
+    return run.start(resume, listener)
 
 
 class _Run(Run[FM]):
@@ -77,6 +81,7 @@ class _Run(Run[FM]):
         settings: Settings,
         threads: int | None,
         folder: Path | None,
+        diagnose: bool,
     ) -> None:
         check(data, settings)
         asked, rule = rule, with_lr(data, rule, settings, threads=threads)
@@ -91,12 +96,13 @@ class _Run(Run[FM]):
             threads=threads,
             frequencies=frequencies_for(data, rule),
         )
+        options: dict[str, Any] = {"rule": asdict(asked), "settings": _plain(settings)}
         super().__init__(
             model,
             engine,
             rule,
             settings,
-            options={"rule": asdict(asked), "settings": _plain(settings)},
+            options={**options, "diagnose": True} if diagnose else options,
             rows=train,
             batch_size=batch_size,
             about={**data.summary(), "train_rows": len(train), "data": data.fingerprint},
@@ -106,9 +112,20 @@ class _Run(Run[FM]):
             keeps=rule.keeps,
         )
         self.data = data
+        if diagnose:
+            self.record["diagnosis"] = {}
         steps = self.progress.steps
         self.batch_sizes = np.full(steps, float(batch_size))
         self.batch_sizes[-1] = len(train) - (steps - 1) * batch_size
+
+    def prepare(self) -> None:
+        if self.record.get("diagnosis") == {}:  # a run that goes on has been looked at
+            self.after_epoch()
+
+    def after_epoch(self) -> None:
+        if "diagnosis" in self.record:
+            found = self.record["diagnosis"]
+            diagnosis.look(self.engine, self.data, self.progress.epoch, found)
 
     def train_steps(
         self, order: NDArray[np.int64], lrs: NDArray[np.float64]

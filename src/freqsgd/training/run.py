@@ -138,6 +138,9 @@ class Run(ABC, Generic[M]):
     def prepare(self) -> None:
         """What is done before the first step, and not timed."""
 
+    def after_epoch(self) -> None:
+        """What is done when an epoch has been recorded, and not timed."""
+
     @abstractmethod
     def train_steps(
         self, order: NDArray[np.int64], lrs: NDArray[np.float64]
@@ -194,6 +197,7 @@ class Run(ABC, Generic[M]):
                 while record["stopped"] is None:
                     self._epoch(listener)
                     self._evaluate()
+                    self.after_epoch()
                     self._save()
                     listener(progress, record)
                     if self._interrupt.came:
@@ -214,6 +218,8 @@ class Run(ABC, Generic[M]):
     def _epoch(self, listener: Listener) -> None:
         """Take the steps of an epoch that are left."""
         progress, most = self.progress, self.settings.checkpoint_steps
+        if progress.step == progress.steps:  # it was interrupted before the evaluation
+            return
         generator = np.random.Generator(np.random.PCG64([self.settings.seed, progress.epoch]))
         order = generator.permutation(self._rows)[progress.step * self._batch_size :]
         first = progress.epoch * progress.steps
@@ -346,12 +352,13 @@ class Run(ABC, Generic[M]):
         now, then = _flat(self.record["options"]), _flat(saved["record"]["options"])
         if self.torch_threads is not None and "torch_threads" in saved:
             now["threads"], then["threads"] = self.torch_threads, saved["torch_threads"]
-        differing = [k for k in now if k != "checkpoint_steps" and now[k] != then.get(k)]
+        names = [k for k in {**now, **then} if k != "checkpoint_steps"]
+        differing = [k for k in names if now.get(k) != then.get(k)]
         if differing:
             name = differing[0]
             raise DataError(
                 f"cannot resume from {path}: it was written with {name} {then.get(name)}, now "
-                f"{name} is {now[name]}; use the same options, or another folder"
+                f"{name} is {now.get(name)}; use the same options, or another folder"
             )
 
 

@@ -1,0 +1,58 @@
+"""What ``--diagnose`` looks at between epochs; it changes nothing of the training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from freqsgd.data.dataset import Dataset
+from freqsgd.training.engine import Engine
+from freqsgd.training.gradients import bucket_norms, buckets, squared_norms
+from freqsgd.training.moments import relate, row_moments, scatter
+
+__all__ = ["describe_diagnosis", "look"]
+
+
+def look(engine: Engine, data: Dataset, epoch: int, found: dict[str, Any]) -> None:
+    """Add to a run's ``diagnosis`` what is seen after an epoch; epoch 0 is before the first."""
+    counts = data.token_counts
+    norms = squared_norms(engine.model, data)
+    found.setdefault("gradients", []).append(
+        {"epoch": epoch, "buckets": bucket_norms(norms, counts, len(data.splits.train))}
+    )
+    moments = row_moments(engine.rule.optimizer, engine.state)
+    if moments is None or epoch == 0:
+        return
+    counted = counts * epoch  # what CF-SGD's counters hold by then
+    found.setdefault("moments", []).append({"epoch": epoch, **relate(counted, moments)})
+    sizes = [field.size for field in data.fields]
+    found["scatter"] = {"epoch": epoch, **scatter(counted, moments, sizes)}
+
+
+def describe_diagnosis(data: Dataset) -> dict[str, Any]:
+    """What the ``diagnosis`` of all runs of ``results.json`` has in common.
+
+    ``prediction`` is how many times larger SGD's bound on ``|grad f_k|^2`` is than FA-SGD's after
+    the same number of iterations (:mod:`freqsgd.theory.improvement`), for each bucket as the
+    ratio of the mean bounds of its tokens: the harmonic mean of their improvements.
+    """
+    from freqsgd.theory.improvement import error_improvement
+
+    counts = data.token_counts
+    seen, improvement = counts > 0, np.ones(len(counts))
+    p = counts / len(data.splits.train)
+    improvement[seen] = error_improvement(p[seen] / p.max())  # of any scale: p of bags may exceed 1
+    return {
+        "fields": [field.name for field in data.fields],
+        "prediction": [
+            {
+                "from": low,
+                "to": high,
+                "tokens": len(tokens),
+                "p": float(p[tokens].mean()),
+                "improvement": float(1 / (1 / improvement[tokens]).mean()),
+            }
+            for low, high, tokens in buckets(counts)
+        ],
+    }
