@@ -1,15 +1,17 @@
-"""What the numbers of the theory must be."""
+"""What the numbers of the theory must be, and what computes them."""
 
 from __future__ import annotations
 
+import importlib
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freqsgd.data.dataset import DataError
 
-__all__ = ["Array", "frequencies", "per_token", "positive", "whole"]
+__all__ = ["Array", "frequencies", "per_token", "positive", "scipy", "whole"]
 
 Array = NDArray[np.float64]
 
@@ -49,3 +51,11 @@ def whole(name: str, value: int) -> None:
     """Refuse what is not an integer of at least 1."""
     if value != int(value) or value < 1:
         raise DataError(f"{name} must be an integer >= 1, got {value}")
+
+
+def scipy(module: str) -> Any:
+    """A module of scipy, which is loaded when it is used."""
+    try:
+        return importlib.import_module(f"scipy.{module}")
+    except ImportError as error:
+        raise DataError("this needs scipy: pip install 'freqsgd[cli]'") from error

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from freqsgd.data.dataset import DataError
-from freqsgd.theory.checks import Array, frequencies
+from freqsgd.theory.checks import Array, frequencies, scipy
 
 __all__ = ["chernoff_misestimation", "misestimation", "paper_misestimation"]
 
@@ -23,15 +23,14 @@ def misestimation(p: ArrayLike, t: ArrayLike) -> Array:
         p: frequencies of tokens
         t: number of samples seen: one number, or one for each token
     """
-    from scipy.special import bdtr, bdtrc
-
+    special = scipy("special")
     p, samples = _p_and_samples(p, t)
-    expected = p * samples
+    expected, draws = p * samples, samples.astype(np.int64)
     # Half a count is often a whole number that rounding would miss.
     low = np.floor(0.5 * expected + 1e-9)
     high = np.ceil(1.5 * expected - 1e-9)
-    too_many: Array = bdtrc(np.minimum(high - 1.0, samples), samples, p)
-    return np.asarray(bdtr(low, samples, p) + too_many)
+    too_many: Array = special.bdtrc(np.minimum(high - 1.0, samples), draws, p)
+    return np.asarray(special.bdtr(low, draws, p) + too_many)
 
 
 def paper_misestimation(p: ArrayLike, t: ArrayLike) -> Array:

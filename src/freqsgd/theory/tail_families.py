@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freqsgd.theory.checks import Array
+from freqsgd.theory.checks import Array, scipy
 
 __all__ = ["FAMILIES", "Family"]
 
@@ -40,8 +40,7 @@ class Family:
             first: the tail's first rank
             last: its last rank
         """
-        from scipy.optimize import minimize_scalar
-
+        minimize = scipy("optimize").minimize_scalar
         ends = np.array([last], np.float64)
 
         def cost(log_rate: float) -> float:  # of a sample: minus its log likelihood
@@ -51,7 +50,7 @@ class Family:
         start, second, end = self.position(np.array([first, first + 1, last], np.float64))
         # Flatter than the first bound is uniform; beyond the second, first takes every sample.
         bounds = (math.log(1e-8 / (end - start)), math.log(100.0 / (second - start)))
-        best = minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-9})
+        best = minimize(cost, bounds=bounds, method="bounded", options={"xatol": 1e-9})
         return math.exp(best.x)
 
 

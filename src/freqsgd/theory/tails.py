@@ -25,6 +25,7 @@ __all__ = ["TailFit", "fit_tail"]
 
 FEWEST = 20  # tokens of a tail
 CANDIDATES = 12  # first ranks tried
+LOWEST_START = 10  # occurrences of a tail's first token: 3, 2, 1 are steps and hide the slope
 SIGNIFICANT = 0.05
 
 
@@ -182,10 +183,11 @@ def _hopeless(counts: NDArray[np.int64]) -> str | None:
 
 
 def _candidates(counts: Array) -> list[int]:
-    """First ranks to try: the tail keeps half of the tokens, and they are not all equal."""
+    """First ranks to try: 1, and some from which half of the tokens, not all equal, follow."""
     furthest = counts.size - max(FEWEST, math.ceil(counts.size / 2)) + 1
     spread = np.geomspace(1, furthest, CANDIDATES).astype(np.int64)
-    return [int(first) for first in np.unique(spread) if counts[first - 1] > counts[-1]]
+    lowest = max(LOWEST_START, counts[-1] + 1.0)
+    return [int(first) for first in np.unique(spread) if first == 1 or counts[first - 1] >= lowest]
 
 
 def _described(ranks: _Ranks, tail: _Tail) -> TailFit:

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from freqsgd.data.dataset import DataError
+from freqsgd.theory.distributions import exponential, polynomial
+from freqsgd.theory.tail_families import FAMILIES
+from freqsgd.theory.tails import fit_tail
+
+NAMES = ("exponential", "polynomial")
+
+
+def sampled(p, samples, seed=0):
+    counts = np.sort(np.random.default_rng(seed).multinomial(samples, p))[::-1]
+    return counts[counts > 0]
+
+
+def position(name, ranks):
+    return ranks if name == "exponential" else np.log(ranks)
+
+
+def slow_shares(name, rate, first, last):
+    """p_n of a tail, rank by rank."""
+    t = position(name, np.arange(first, last + 1.0))
+    weights = np.exp(-rate * (t - t[0]))
+    return weights / math.fsum(weights)
+
+
+def slow_fit(name, counts, first):
+    """Rate, log likelihood and distance of a tail, by sums over every rank.
+
+    The likeliest rate gives t(n) the mean that it has among the samples.
+    """
+    tail, t = counts[first - 1 :], position(name, np.arange(first, counts.size + 1.0))
+    mean = tail @ t / tail.sum()
+    rate = brentq(
+        lambda rate: slow_shares(name, rate, first, counts.size) @ t - mean, 0, 20, xtol=1e-14
+    )
+    shares = slow_shares(name, rate, first, counts.size)
+    distance = np.abs(np.cumsum(tail) / tail.sum() - np.cumsum(shares)).max()
+    return rate, tail @ np.log(shares), distance
+
+
+@pytest.mark.parametrize(
+    ("p", "family", "rate"),
+    [
+        (exponential(60, 0.1), "exponential", 0.1),
+        (exponential(2000, 0.002), "exponential", 0.002),
+        (polynomial(500, 2.0), "polynomial", 2.0),
+        (polynomial(300, 0.7), "polynomial", 0.7),
+        (polynomial(300, 1.0), "polynomial", 1.0),
+    ],
+)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_tail_that_samples_come_from_is_recovered(p, family, rate, seed):
+    counts = sampled(p, 10**7, seed)
+    fit = fit_tail(counts)
+    assert (fit.family, fit.reason) == (family, None)
+    ranks = np.arange(fit.from_rank, counts.size + 1.0)
+    shares = slow_shares(family, rate, fit.from_rank, counts.size)
+    t = position(family, ranks)
+    variance = shares @ t**2 - (shares @ t) ** 2
+    standard_error = 1 / math.sqrt(fit.samples * variance)
+    fitted = fit.tau if family == "exponential" else fit.nu
+    assert abs(fitted - rate) < 3 * standard_error
+    assert fit.p_value < 1e-6
+    assert (fit.statistic > 0) == (family == "polynomial")
+
+
+# Blocks of equal counts, within which the distance is largest.
+STAIRS = np.repeat([900, 300, 40, 11, 2], [1, 30, 200, 700, 69])
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        sampled(polynomial(3000, 1.2), 50_000),
+        sampled(exponential(80, 0.05), 3000),
+        np.arange(400, 0, -1),
+        STAIRS,
+    ],
+)
+def test_a_fit_is_what_sums_over_every_rank_give(counts):
+    fit = fit_tail(counts)
+    slow = {name: slow_fit(name, counts, fit.from_rank) for name in NAMES}
+    assert fit.nu == pytest.approx(slow["polynomial"][0], rel=1e-5)
+    assert fit.tau == pytest.approx(slow["exponential"][0], rel=1e-5)
+    shares = {}
+    for name in NAMES:
+        rate, likelihood, distance = slow[name]
+        assert fit.log_likelihoods[name] == pytest.approx(likelihood, rel=1e-10)
+        assert fit.distances[name] == pytest.approx(distance, rel=1e-4)
+        shares[name] = slow_shares(name, rate, fit.from_rank, counts.size)
+        assert fit.first_count[name] == pytest.approx(shares[name][0] * fit.samples, rel=1e-5)
+
+    # Vuong's test, with one entry per sample.
+    per_rank = np.log(shares["polynomial"] / shares["exponential"])
+    per_sample = np.repeat(per_rank, counts[fit.from_rank - 1 :])
+    assert fit.samples == per_sample.size
+    statistic = per_sample.mean() / per_sample.std() * math.sqrt(per_sample.size)
+    assert fit.statistic == pytest.approx(statistic, rel=1e-3)
+    assert fit.p_value == pytest.approx(2 * norm.sf(abs(fit.statistic)))
+
+
+def test_the_cut_off_has_the_smallest_distance_of_those_tried():
+    # 30 tokens equally often, then a polynomial tail.
+    counts = np.concatenate([np.full(30, 50_000), sampled(polynomial(1000, 1.5), 500_000)])
+    counts = np.sort(counts)[::-1]
+    fit = fit_tail(counts)
+    assert 15 <= fit.from_rank <= 501
+    chosen = min(fit.distances.values())
+    for first in (1, 2, 5, 10):
+        slow = [slow_fit(name, counts, first) for name in NAMES]
+        assert max(slow, key=lambda found: found[1])[2] > chosen
+
+
+def test_tails_begin_in_the_first_half_and_not_among_the_rarest():
+    counts = sampled(polynomial(10**6, 1.0), 10**6)  # two thirds of its tokens are seen once
+    fit = fit_tail(counts)
+    assert counts[fit.from_rank - 1] >= 10
+    assert fit.tokens - fit.from_rank + 1 >= fit.tokens / 2
+    assert fit.nu == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("rate", [1e-9, 0.3, 1.0, 1.0 + 1e-9, 2.5, 30.0])
+@pytest.mark.parametrize("first", [1, 7, 5000])
+def test_masses_are_sums_over_ranks(name, rate, first):
+    family = FAMILIES[name]
+    last = np.array([first, first + 1, first + 999, first + 1000, first + 20_000])
+    t = position(name, np.arange(first, last[-1] + 1.0))
+    slow = np.cumsum(np.exp(-rate * (t - t[0])))[last - first]
+    np.testing.assert_allclose(family.masses(first, last.astype(float), rate), slow, rtol=1e-9)
+
+
+def test_a_tail_that_could_be_either_has_no_family():
+    fit = fit_tail(sampled(exponential(20, 0.02), 200, seed=3))
+    assert fit.family is None
+    assert fit.reason.startswith("the test cannot tell the two families apart (p = 0.")
+    assert fit.p_value > 0.05
+    assert fit.nu > 0
+    assert fit.tau > 0
+
+
+@pytest.mark.parametrize(
+    ("counts", "reason"),
+    [
+        ([12], "there is one token only"),
+        (np.ones(50, int), "every token occurs once: there is no tail"),
+        ([7] * 30, "every token occurs 7 times: there is no tail"),
+        ([9, 4, 1], "3 tokens are too few: a tail takes 20"),
+    ],
+)
+def test_where_there_is_no_tail_the_reason_is_told(counts, reason):
+    fit = fit_tail(counts)
+    assert (fit.family, fit.reason, fit.tokens) == (None, reason, len(counts))
+    assert fit.nu is fit.tau is fit.from_rank is fit.p_value is None
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [[10**9] + [1] * 19, [2] + [1] * 19, [2] * 19 + [1], [5] * 10 + [4] * 30, [10**12, *[3] * 40]],
+)
+def test_odd_counts_are_fitted_or_explained(counts):
+    fit = fit_tail(counts)
+    assert fit.nu > 0
+    assert fit.tau > 0
+    assert 0 <= fit.p_value <= 1
+    assert all(0 <= distance <= 1 for distance in fit.distances.values())
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ([], "no tokens"),
+        ([3, 1, 0], "at least 1"),
+        ([1, 2, 3], "sorted, largest first"),
+        ([1.5, 1.0], "must be integers"),
+        ([[2, 1]], "no tokens"),
+    ],
+)
+def test_what_is_no_list_of_counts_is_refused(counts, message):
+    with pytest.raises(DataError, match=message):
+        fit_tail(counts)
+
+
+def test_a_fit_is_json():
+    for fit in (fit_tail([1]), fit_tail(np.arange(100, 0, -1))):
+        again = json.loads(json.dumps(fit.as_json(), allow_nan=False))
+        assert again == fit.as_json()
+        assert {"family", "reason", "from_rank", "tokens", "nu", "tau", "p_value"} <= set(again)
