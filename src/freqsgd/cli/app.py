@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import freqsgd
-from freqsgd.cli import analogy, compare, data, export, neighbors, predict, train, tune
+from freqsgd.cli import analogy, compare, data, export, inspect, neighbors, predict, train, tune
 from freqsgd.cli.panels import Panels
 from freqsgd.data.dataset import DataError, DataWarning
 
@@ -32,6 +32,7 @@ app.command()(predict.predict)
 app.command()(export.export)
 app.command()(neighbors.neighbors)
 app.command()(analogy.analogy)
+app.command("inspect")(inspect.inspect_data)
 app.add_typer(data.app, name="data")
 
 

@@ -21,7 +21,7 @@ from freqsgd.data.word_ids import PARTS
 if TYPE_CHECKING:
     from freqsgd.data.text_options import TextOptions
 
-__all__ = ["encoded_text", "load_text_files"]
+__all__ = ["encoded_text", "load_text_files", "replaced_warning"]
 
 _FORMAT = 1  # of the encoded text: raised when it changes, so that old ones are made anew
 _SHOWN = 5  # files, in a warning
@@ -33,7 +33,7 @@ def load_text_files(options: TextOptions, progress: Progress | None = None) -> C
     folder = encoded_text(options, progress)
     summary = json.loads((folder / SUMMARY).read_bytes())
     if summary["replaced"]:
-        warnings.warn(_replaced(summary["replaced"]), DataWarning, stacklevel=3)
+        warnings.warn(replaced_warning(summary["replaced"]), DataWarning, stacklevel=3)
     parts = (
         Paragraphs(
             mapped(folder / f"{part}-ids.bin", np.int32),
@@ -58,7 +58,7 @@ def encoded_text(options: TextOptions, progress: Progress | None = None) -> Path
     return cached(_name(options), key, lambda folder: encode_text(source, folder, progress))
 
 
-def _replaced(files: list[tuple[str, int]]) -> str:
+def replaced_warning(files: list[tuple[str, int]]) -> str:
     """What to warn of if not all text was UTF-8: in how many places of which files."""
     shown = [f"{path} ({places:,})" for path, places in files[:_SHOWN]]
     if len(files) > _SHOWN:

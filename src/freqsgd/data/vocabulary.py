@@ -18,10 +18,10 @@ __all__ = ["Vocabulary", "known_table", "to_ids"]
 
 
 class Vocabulary:
-    """The tokens of all fields, and how often each was seen."""
+    """The tokens of all fields, which may be in a table already, and how often each was seen."""
 
-    def __init__(self) -> None:
-        self.table = TokenTable()
+    def __init__(self, table: TokenTable | None = None) -> None:
+        self.table = TokenTable() if table is None else table
         self._counts = np.zeros(0, np.int64)
 
     def count(self, codes: NDArray[np.int32]) -> None:
@@ -31,6 +31,11 @@ class Vocabulary:
             grown[: len(self._counts)] = self._counts
             self._counts = grown
         count_codes(codes, self._counts)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How often the token of each code was seen."""
+        return self._counts[: len(self.table)]
 
     def rank(
         self, columns: Sequence[Column], min_count: int
@@ -44,7 +49,7 @@ class Vocabulary:
         """
         ids = np.full(len(self.table) + 2, RARE, np.int32)
         ids[-1] = ABSENT  # where code -1 leads
-        counts, fields = self._counts[: len(self.table)], self.table.fields()
+        counts, fields = self.counts, self.table.fields()
         ranked = []
         for field, column in enumerate(columns):
             # The texts of integers are not yet tokens: those of one bin add up.

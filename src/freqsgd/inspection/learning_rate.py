@@ -1,0 +1,31 @@
+"""A range of learning rates for CF-SGD that takes no training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["learning_rates"]
+
+_TOP, _WIDTH = 1.5, 3.0
+
+
+def learning_rates(tokens_per_sample: float) -> dict[str, Any]:
+    """Where to look for CF-SGD's learning rate: an FM in batches of 1024, mean loss.
+
+    The more tokens a sample has, the more of them move its score at once, so the lower is the
+    largest rate that works. The range is
+
+        1.5 / tokens ** (1/3) / 3     to     1.5 / tokens ** (1/3)
+
+    a rule of thumb; ``docs/inspect.md`` says on what data it was found and how well it does.
+
+    Example:
+        >>> learning_rates(2)["low"], learning_rates(2)["high"]
+        (0.4, 1.0)
+    """
+    high = _TOP / tokens_per_sample ** (1 / 3)
+    return {
+        "low": float(f"{high / _WIDTH:.1g}"),
+        "high": float(f"{high:.1g}"),
+        "rule": f"1.5 / {tokens_per_sample:.3g} tokens a sample ** (1/3), and a third of it",
+    }

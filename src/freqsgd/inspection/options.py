@@ -1,0 +1,78 @@
+"""What is asked to be looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from freqsgd.data.catalogue import known_dataset
+from freqsgd.data.dataset import DataError
+from freqsgd.data.option_checks import refuse_options, whole_number
+
+__all__ = ["InspectionOptions"]
+
+_RULES = ("log", "quantiles")
+
+
+@dataclass(frozen=True)
+class InspectionOptions:
+    """A dataset that is known by name, or files of one's own; no label is needed.
+
+    Args:
+        dataset: "synthetic" (if there is no path), "movielens-1m", "criteo", "zipf-text", ...
+        path: files of one's own, as ``DataOptions`` and, with ``text``, ``TextOptions`` take them
+        text: whether the path is plain text
+        label: a column that is no field
+        features: columns of categories; without any, all columns but the label and numeric ones
+        numeric: columns of numbers, which are put into bins
+        numeric_rule: how: "log" or "quantiles"
+        min_count: tokens that were seen less often count as one token
+        max_bad_rows: malformed rows that are left out
+        dim: size of the vectors whose memory is reckoned
+    """
+
+    dataset: str | None = None
+    path: str | None = None
+    text: bool = False
+    label: str | None = None
+    features: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    numeric_rule: str = "log"
+    min_count: int = 1
+    max_bad_rows: int = 0
+    dim: int = 64
+
+    @property
+    def is_text(self) -> bool:
+        """Whether words are looked at, not the columns of a table."""
+        return self.text or (self.path is None and known_dataset(self.name).text)
+
+    @property
+    def name(self) -> str:
+        """The dataset that is known by name, if there is no path."""
+        return self.dataset or "synthetic"
+
+    def check(self) -> None:
+        """Raise unless the options fit together."""
+        columns = ("label", "features", "numeric", "numeric_rule")
+        if self.path is not None:
+            refuse_options(self, "own files", "dataset")
+        else:
+            known_dataset(self.name)
+            refuse_options(self, f"the dataset {self.name}", "text", *columns)
+        if self.is_text:
+            refuse_options(self, "text", *columns, "max_bad_rows")
+        if self.numeric_rule not in _RULES:
+            known = ", ".join(_RULES)
+            raise DataError(f"unknown numeric rule {self.numeric_rule!r}: known are {known}")
+        self._check_columns()
+        whole_number("dim", self.dim, least=1)
+        whole_number("min count", self.min_count, least=1)
+        whole_number("max bad rows", self.max_bad_rows, least=0)
+
+    def _check_columns(self) -> None:
+        used = [*self.features, *self.numeric]
+        for name in used:
+            if used.count(name) > 1:
+                raise DataError(f"{self.path}: the column {name!r} is named twice as a feature")
+            if name == self.label:
+                raise DataError(f"{self.path}: the column {name!r} cannot be feature and label")

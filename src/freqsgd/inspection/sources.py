@@ -1,0 +1,161 @@
+"""Where tokens come from: files of a table, files of text, or what is generated."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from freqsgd.data.ahead import ahead
+from freqsgd.data.catalogue import known_dataset, locate
+from freqsgd.data.columns import Column
+from freqsgd.data.dataset import DataError, DataWarning
+from freqsgd.data.formats import format_for, format_of, list_files
+from freqsgd.data.frames import code_frame
+from freqsgd.data.malformed import MalformedRows
+from freqsgd.data.options import DataOptions
+from freqsgd.data.samples import SampleReader
+from freqsgd.data.schema import file_schema
+from freqsgd.data.sources import Request
+from freqsgd.data.synthetic import generate_clicks
+from freqsgd.data.tables import table_columns
+from freqsgd.data.text_files import text_name
+from freqsgd.data.text_loading import replaced_warning
+from freqsgd.data.text_parts import files_of_parts, is_wikitext
+from freqsgd.data.token_table import TokenTable
+from freqsgd.data.word_reader import WordReader
+from freqsgd.data.zipf_text import zipf_text
+from freqsgd.inspection.options import InspectionOptions
+
+__all__ = ["Source", "open_source"]
+
+_LONGEST = 256  # words of a piece of text, which do not matter here
+
+
+class Source(Protocol):
+    """Rows of tokens.
+
+    Attributes:
+        name: of the data
+        place: where it is, for messages
+        columns: the fields of a row
+        table: gives tokens their codes
+    """
+
+    name: str
+    place: str
+    columns: tuple[Column, ...]
+    table: TokenTable
+
+    def read(self) -> Iterator[tuple[NDArray[np.int32], float]]:
+        """Codes of consecutive rows, and the part of all rows up to here, from 0 to 1."""
+
+
+class _TableFiles:
+    """Files whose rows are samples."""
+
+    def __init__(
+        self, name: str, kind: str, files: Sequence[Path], columns: Sequence[Column], bad_rows: int
+    ) -> None:
+        self.name, self.columns, self.table = name, tuple(columns), TokenTable()
+        self.place = str(files[0] if len(files) == 1 else files[0].parent)
+        self._kind, self._files, self._bad_rows = kind, files, bad_rows
+
+    def read(self) -> Iterator[tuple[NDArray[np.int32], float]]:
+        malformed = MalformedRows(self._bad_rows)
+        reader = SampleReader(self.columns, self.table, malformed, add=True)
+        for path, part in _parts_done(self._files):
+            for samples in ahead(reader.read(path, format_for(self._kind, path))):
+                yield samples.codes, part(samples.done)
+        if malformed.count:
+            warnings.warn(malformed.dropped(), DataWarning, stacklevel=2)
+
+
+class _TextFiles:
+    """Files whose words are samples; the word <unk> is left out, as in training."""
+
+    def __init__(self, name: str, place: Path, *, lowercase: bool) -> None:
+        self.name, self.place = name, str(place)
+        self.columns: tuple[Column, ...] = (Column("word"),)
+        self._files = files_of_parts(place)[0]
+        self._reader = WordReader("whitespace", lowercase=lowercase, longest=_LONGEST)
+        self.table = self._reader.table
+
+    def read(self) -> Iterator[tuple[NDArray[np.int32], float]]:
+        for path, part in _parts_done(self._files):
+            for codes, _, done in self._reader.read(path):
+                yield codes[codes != 0].reshape(-1, 1), part(done)
+        if self._reader.replaced:
+            warning = replaced_warning([(str(k), n) for k, n in self._reader.replaced.items()])
+            warnings.warn(warning, DataWarning, stacklevel=2)
+
+
+class _Generated:
+    """A frame in memory."""
+
+    def __init__(self, name: str, frame: pl.DataFrame) -> None:
+        self.name = self.place = name
+        self.columns, self.table = tuple(map(Column, frame.columns)), TokenTable()
+        self._frame = frame
+
+    def read(self) -> Iterator[tuple[NDArray[np.int32], float]]:
+        yield code_frame(self._frame, self.columns, self.table, add=True), 1.0
+
+
+class _PartDone:
+    """How much of all files is done, by how much of one is."""
+
+    def __init__(self, before: int, size: int, total: int) -> None:
+        self._before, self._size, self._total = before, size, max(total, 1)
+
+    def __call__(self, done: float) -> float:
+        return (self._before + done * self._size) / self._total
+
+
+def _parts_done(files: Sequence[Path]) -> Iterator[tuple[Path, _PartDone]]:
+    sizes = [path.stat().st_size for path in files]
+    for number, path in enumerate(files):
+        yield path, _PartDone(sum(sizes[:number]), sizes[number], sum(sizes))
+
+
+def open_source(options: InspectionOptions) -> Source:
+    """Find what the options name, and say which columns are looked at."""
+    options.check()
+    if options.path is not None:
+        return _own_text(Path(options.path)) if options.text else _own_table(options)
+    name = options.name
+    if name == "synthetic":
+        ids = generate_clicks().ids.numpy()
+        return _Generated(name, pl.DataFrame({"field1": ids[:, 0], "field2": ids[:, 1]}))
+    if name == "zipf-text":
+        words = pl.Series("word", zipf_text()).str.split(" ").explode()
+        return _Generated(name, words.to_frame())
+    if known_dataset(name).text:
+        return _TextFiles(name, locate(known_dataset(name)).parent, lowercase=True)
+    known = Request.of(DataOptions(dataset=name)).source()
+    return _TableFiles(name, known.kind, known.files, known.columns, options.max_bad_rows)
+
+
+def _own_text(path: Path) -> Source:
+    return _TextFiles(text_name(path), path, lowercase=is_wikitext(path))
+
+
+def _own_table(options: InspectionOptions) -> Source:
+    path = Path(str(options.path))
+    files, others = list_files(path), [options.label] if options.label else []
+    features = options.features or _all_but(files[0], [*options.numeric, *others])
+    if not (features or options.numeric):
+        raise DataError(f"{path}: there is no column but the label")
+    columns = table_columns(files, features, options.numeric, options.numeric_rule, others)
+    name = path.resolve().name.partition(".")[0]
+    return _TableFiles(name, "table", files, columns, options.max_bad_rows)
+
+
+def _all_but(path: Path, names: Sequence[str]) -> tuple[str, ...]:
+    schema = file_schema(path, format_of(path))
+    return tuple(name for name in schema if name not in names)
