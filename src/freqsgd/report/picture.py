@@ -26,7 +26,7 @@ __all__ = ["Panel", "write_picture", "write_pictures"]
 DPI = 180
 INCH = 96  # pixels of a page
 HEIGHT = 340  # of a chart on a page
-SIZES = ((1, 1, 6.6, 1.0), (4, 2, 5.2, 1.0), (9, 3, 3.9, 0.75), (math.inf, 5, 2.7, 0.55))
+SIZES = ((1, 1, 6.6, 1.0), (4, 2, 5.2, 1.0), (9, 3, 3.9, 0.75), (math.inf, 5, 2.7, 0.8))
 
 
 @dataclass(frozen=True)

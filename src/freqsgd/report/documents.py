@@ -1,0 +1,66 @@
+"""What the documents that become pages have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from freqsgd.data import DataError
+from freqsgd.report.headline import Tile
+from freqsgd.report.results import number
+from freqsgd.report.sections import moment, statement_html
+from freqsgd.report.summary import Statement
+
+__all__ = ["check_kind", "column", "footer_html", "listing", "opening_html"]
+
+
+def check_kind(document: Mapping[str, Any], kind: str, schema: int) -> None:
+    """Refuse a document of another kind or version."""
+    if document.get("kind") != kind:
+        raise DataError(
+            f'"kind" is {document.get("kind")!r}, not {kind!r}: give the file that '
+            f"freqsgd {'theory' if kind == 'theory' else 'inspect'} wrote"
+        )
+    if document.get("schema") != schema:
+        raise DataError(
+            f'{kind}: "schema" is {document.get("schema")!r}, this version of freqsgd reads '
+            f"{schema}; run the command that wrote the file again"
+        )
+
+
+def listing(value: Any, what: str) -> list[Mapping[str, Any]]:
+    """A list of JSON objects."""
+    if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
+        raise DataError(f"{what} must be a list of objects; run the command that wrote it again")
+    return value
+
+
+def column(entry: Mapping[str, Any], name: str, length: int, what: str) -> tuple[float | None, ...]:
+    """A list of numbers, one per token; a list that is null has none."""
+    values = entry.get(name)
+    if values is None:
+        return (None,) * length
+    if not isinstance(values, list) or len(values) != length:
+        raise DataError(
+            f'{what}: "{name}" must have a number for each of {length} tokens; '
+            "run the command that wrote it again"
+        )
+    return tuple(map(number, values))
+
+
+def opening_html(tiles: Sequence[Tile], statements: Sequence[Statement]) -> str:
+    """The numbers and sentences that come first."""
+    numbers = "".join(
+        f'<div class="card tile"><dt>{escape(tile.title)}</dt>'
+        f"<dd><strong>{escape(tile.value)}</strong><span>{escape(tile.note)}</span></dd></div>"
+        for tile in tiles
+    )
+    words = "".join(map(statement_html, statements))
+    return f'<dl class="tiles">{numbers}</dl><dl class="summary card">{words}</dl>'
+
+
+def footer_html(parts: Sequence[str], created: str | None) -> str:
+    """With what and when a page was made."""
+    made = [f"made {moment(created)}"] if created else []
+    return " · ".join(map(escape, ("Report by freqsgd", *parts, *made)))

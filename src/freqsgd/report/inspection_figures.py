@@ -1,0 +1,191 @@
+"""The frequencies of tokens, and what follows from them, as Plotly figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from freqsgd.report.figures import (
+    NO_BOX,
+    WIDE_SPREAD,
+    figure,
+    memory_range,
+    weights_line,
+    weights_text,
+)
+from freqsgd.report.inspection import PLACES, Field, Inspection
+from freqsgd.report.log_axis import log_axis
+from freqsgd.report.results import display_name
+from freqsgd.report.style import Series, Style, styles
+from freqsgd.report.wording import size
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+__all__ = ["LINES", "OPTIMIZERS", "memory", "promises", "rank_counts"]
+
+LINES = (
+    Series("counted", "counted"),
+    Series("exponential", "exponential tail"),
+    Series("polynomial", "polynomial tail"),
+)
+OPTIMIZERS = tuple(
+    Series(name, display_name(name)) for name in ("cfsgd", "rowwise-adagrad", "adagrad", "adam")
+)
+LOOKS = styles([*LINES, *OPTIMIZERS])
+CFSGD = len(LINES)  # its place among all that have a look
+SYMBOLS = {"median": "circle", "p90": "diamond"}
+NAMES = {"median": "median token", "p90": "token rarer than 90%"}
+
+
+def rank_counts(field: Field, height: int) -> Figure:
+    """Occurrences by rank on logarithmic axes, and both fitted tails."""
+    ranks, counts = zip(*field.ranks, strict=True)
+    x, y = log_axis(ranks), log_axis(counts)
+    bottom = 10 ** y["range"][0]
+    fits = [
+        rank_line(place, LOOKS[place], points)
+        for place, series in enumerate(LINES[1:], start=1)
+        if (points := list(fitted(field, series.optimizer, bottom)))
+    ]
+    return figure(
+        [rank_line(0, LOOKS[0], list(field.ranks)), *fits],
+        hovermode="closest",
+        margin={"l": 40, "r": 8, "t": 8, "b": 36},
+        xaxis={**x, "title": {"text": "rank"}, "showgrid": False},
+        yaxis={**y, "title": {"text": "occurrences"}},
+        meta={"height": height},
+    )
+
+
+def fitted(field: Field, family: str, bottom: float) -> Iterator[tuple[int, float]]:
+    """What a tail expects at the ranks that it was fitted to, where the axis shows it.
+
+    From ``first_count`` at rank n0 it falls as exp(-tau (n - n0)) or as (n / n0)^-nu.
+    """
+    fit = field.fit
+    first, rate, count = fit.from_rank, fit.rates.get(family), fit.first_count.get(family)
+    if first is None or rate is None or count is None:
+        return
+    for rank in sorted({first, *(rank for rank, _ in field.ranks if rank > first)}):
+        steps = rank - first if family == "exponential" else math.log(rank / first)
+        expected = count * math.exp(-rate * steps)
+        if expected >= bottom:
+            yield rank, expected
+
+
+def rank_line(place: int, style: Style, points: list[tuple[int, float]]) -> dict[str, Any]:
+    """Counts by rank; a point alone is a marker, as it has no line."""
+    label = LINES[place].label
+    return {
+        "type": "scatter",
+        "mode": "lines" if len(points) > 1 else "markers",
+        "name": label,
+        "meta": {"run": place},
+        "x": [rank for rank, _ in points],
+        "y": [count for _, count in points],
+        "line": {"color": style.light, "dash": style.dash, "width": 2 if place else 4},
+        "marker": {"color": style.light, "symbol": style.marker, "size": 8},
+        "hovertemplate": f"<b>{label}</b> %{{y:,.3~s}}<br>rank %{{x:,}}{NO_BOX}",
+    }
+
+
+def memory(inspection: Inspection) -> Figure | None:
+    """Bytes that each optimizer would keep beside the weights."""
+    known = [
+        (place, one) for place, one in enumerate(OPTIMIZERS) if one.optimizer in inspection.memory
+    ]
+    if not known:
+        return None
+    states = [inspection.memory[one.optimizer] for _, one in known]
+    weights = inspection.memory.get("weights", 0)
+    held = [count for count in (*states, weights) if count > 0]
+    logarithmic = bool(held) and max(held) > WIDE_SPREAD * min(held)
+    traces = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": one.label,
+            "meta": {"run": CFSGD + place},
+            "x": [state],
+            "y": [row],
+            "width": 0.62,
+            "marker": {"color": LOOKS[CFSGD + place].light, "line": {"width": 0}},
+            "hovertemplate": f"<b>{one.label}</b> {size(state)}{NO_BOX}",
+        }
+        for row, ((place, one), state) in enumerate(zip(known, states, strict=True))
+    ]
+    names = [
+        f"<b>{one.label}</b><br>{size(state)}"
+        for (_, one), state in zip(known, states, strict=True)
+    ]
+    return figure(
+        traces,
+        hovermode="closest",
+        margin={"l": 56, "r": 16, "t": 28, "b": 32},
+        xaxis={
+            "type": "log" if logarithmic else "linear",
+            "range": memory_range(held, logarithmic),
+            "tickformat": "~s",
+            "ticksuffix": "B",
+            "nticks": 6,
+            **({"dtick": 1} if logarithmic else {}),
+        },
+        yaxis=rows_axis(names),
+        shapes=[weights_line(weights)] if weights else [],
+        annotations=[weights_text(weights, logarithmic)] if weights else [],
+        meta={"height": 110 + 52 * len(names)},
+    )
+
+
+def rows_axis(names: list[str]) -> dict[str, Any]:
+    """An axis of names from top to bottom."""
+    return {
+        "tickvals": list(range(len(names))),
+        "ticktext": names,
+        "range": [len(names) - 0.4, -0.6],
+        "showgrid": False,
+    }
+
+
+def promises(inspection: Inspection, fields: tuple[Field, ...]) -> Figure | None:
+    """By field, how many times smaller the bound of two of its tokens is than SGD's."""
+    style = LOOKS[CFSGD]
+    rows: list[tuple[str, Any]] = [(escape(field.name), field.promise) for field in fields]
+    if len(rows) > 1:
+        rows.insert(0, ("<b>all fields</b>", inspection.promise))
+    traces, values = [], [1.0]
+    for place in PLACES:
+        shown = [(row, each[place]) for row, (_, each) in enumerate(rows) if place in each]
+        values += [promise.error for _, promise in shown]
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": NAMES[place],
+                "meta": {"run": CFSGD},
+                "x": [promise.error for _, promise in shown],
+                "y": [row for row, _ in shown],
+                "customdata": [[promise.iterations, promise.count] for _, promise in shown],
+                "marker": {
+                    "color": style.light,
+                    "symbol": SYMBOLS[place],
+                    "size": 10,
+                    "line": {"width": 0},
+                },
+                "hovertemplate": f"<b>{NAMES[place]}</b>, seen %{{customdata[1]:,}} times"
+                f"<br>error %{{x:.3~g}}, iterations %{{customdata[0]:.3~g}} times less{NO_BOX}",
+            }
+        )
+    if not any(trace["x"] for trace in traces):
+        return None
+    return figure(
+        traces,
+        hovermode="closest",
+        xaxis={**log_axis(values), "title": {"text": "SGD's bound / that of FA-SGD"}},
+        yaxis=rows_axis([name for name, _ in rows]),
+        shapes=[{**weights_line(1.0)}],
+        meta={"height": 90 + 24 * len(rows)},
+    )

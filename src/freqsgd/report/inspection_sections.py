@@ -1,0 +1,223 @@
+"""The page and the pictures of an inspection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from freqsgd.report import inspection_figures as figures
+from freqsgd.report.documents import footer_html, opening_html
+from freqsgd.report.inspection import PLACES, Field, Inspection
+from freqsgd.report.inspection_words import (
+    fit_words,
+    headline,
+    inspection_title,
+    percent,
+    summarize,
+)
+from freqsgd.report.page import Chart, Section, render
+from freqsgd.report.picture import Panel
+from freqsgd.report.sortable import Cells, sortable_table
+from freqsgd.report.tables import plain_table
+from freqsgd.report.wording import enumerate_words, size, thousands
+
+__all__ = ["PICTURES", "inspection_panels", "render_inspection"]
+
+PICTURES = {
+    "ranks": "Occurrences of tokens by rank",
+    "promise": "SGD's bound over that of FA-SGD",
+    "memory": "Optimizer state",
+}
+FEW_FIELDS = 6  # beyond, charts are small
+MOST_CHARTS = 60  # of fields; the table has all
+ROWS = 30  # of the data of a chart
+HEIGHT, SMALL_HEIGHT = 300, 200
+
+
+def render_inspection(inspection: Inspection) -> str:
+    """The whole page."""
+    return render(
+        title=inspection_title(inspection),
+        opening=opening_html(headline(inspection), summarize(inspection)),
+        sections=sections(inspection),
+        footer=footer_html([], inspection.created),
+        runs=figures.LINES,
+        others=figures.OPTIMIZERS,
+    )
+
+
+def inspection_panels(inspection: Inspection) -> dict[str, list[Panel]]:
+    """The charts of each picture, by its name."""
+    charts = {
+        "ranks": tuple(rank_charts(inspection)),
+        "promise": tuple(promise_charts(inspection)),
+        "memory": tuple(memory_charts(inspection)),
+    }
+    return {
+        name: [Panel(chart.title if name == "ranks" else "", chart.figure) for chart in found]
+        for name, found in charts.items()
+        if found
+    }
+
+
+def sections(inspection: Inspection) -> list[Section]:
+    """All sections that have something to show."""
+    fields, drawn = len(inspection.fields), len(shown(inspection))
+    some = "" if drawn == fields else f", the {drawn} fields with most tokens"
+    parts = [
+        Section("Fields", fields_table(inspection)),
+        Section(
+            f"Occurrences by rank{some}",
+            charts=tuple(rank_charts(inspection)),
+            small=fields > FEW_FIELDS,
+        ),
+        Section(
+            "Promise and memory",
+            charts=(*promise_charts(inspection), *memory_charts(inspection)),
+        ),
+        Section("Most frequent tokens", frequent_table(inspection)),
+        Section("To do it again", command_html(inspection)),
+    ]
+    return [part for part in parts if part.html or part.charts]
+
+
+def shown(inspection: Inspection) -> tuple[Field, ...]:
+    """The fields that have charts, in their order: all, or those with most tokens."""
+    order = range(len(inspection.fields))
+    largest = sorted(order, key=lambda place: -inspection.fields[place].tokens)[:MOST_CHARTS]
+    return tuple(inspection.fields[place] for place in sorted(largest))
+
+
+def rank_charts(inspection: Inspection) -> Iterator[Chart]:
+    """A chart per field."""
+    height = SMALL_HEIGHT if len(inspection.fields) > FEW_FIELDS else HEIGHT
+    for place, field in enumerate(shown(inspection)):
+        (_, most), (last, least) = field.ranks[0], field.ranks[-1]
+        yield Chart(
+            f"ranks-{place}",
+            title=field.name,
+            figure=figures.rank_counts(field, height),
+            description=f"Line chart of occurrences by rank in {field.name}: {thousands(most)} at "
+            f"rank 1, {thousands(least)} at rank {thousands(last)}. {fit_words(field)}",
+            note=fit_words(field),
+            data=plain_table(
+                ["Rank", "Occurrences"],
+                [[thousands(rank), thousands(count)] for rank, count in thinned(field.ranks)],
+            ),
+        )
+
+
+def thinned(ranks: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Some of many points, the first and the last among them."""
+    if len(ranks) <= ROWS:
+        return list(ranks)
+    return [ranks[round(row * (len(ranks) - 1) / (ROWS - 1))] for row in range(ROWS)]
+
+
+def promise_charts(inspection: Inspection) -> Iterator[Chart]:
+    """What the bounds promise to each field's tokens."""
+    figure = figures.promises(inspection, shown(inspection))
+    if figure is None:
+        return
+    told = [
+        f"{field.name} {enumerate_words(short(promise.error) for promise in promises)}"
+        for field in shown(inspection)
+        if (promises := field.promise.values())
+    ]
+    yield Chart(
+        "promise",
+        title="Promise: SGD's bound over that of FA-SGD",
+        figure=figure,
+        description="Dot chart of the improvement of the bound at the median token and at one "
+        f"rarer than 90%: {'; '.join(told)}.",
+        note="Above 1: better than SGD after equally many iterations; the iterations to an equal "
+        "error differ by the square. Circle: the median token; diamond: one rarer than 90%.",
+    )
+
+
+def memory_charts(inspection: Inspection) -> Iterator[Chart]:
+    """What each optimizer would keep."""
+    figure = figures.memory(inspection)
+    if figure is None:
+        return
+    sizes = [
+        (one.label, size(inspection.memory[one.optimizer]))
+        for one in figures.OPTIMIZERS
+        if one.optimizer in inspection.memory
+    ]
+    scale = "The axis is logarithmic. " if figure.layout.xaxis.type == "log" else ""
+    dim = f", with vectors of {inspection.dim} numbers" if inspection.dim else ""
+    yield Chart(
+        "memory",
+        title="Optimizer state",
+        figure=figure,
+        description=f"Bar chart of optimizer state: {enumerate_words(map(' '.join, sizes))}.",
+        note=f"{scale}Numbers that an optimizer keeps beside the weights, in bytes{dim}.",
+        data=plain_table(["Optimizer", "State"], sizes),
+    )
+
+
+def fields_table(inspection: Inspection) -> str:
+    """A row per field."""
+    fields = inspection.fields
+    columns: list[Cells] = [
+        ("Tokens", thousands, [field.tokens for field in fields]),
+        ("Occurrences", thousands, [field.occurrences for field in fields]),
+        ("Seen once", percent, [once(field) for field in fields]),
+        ("Effective tokens", short, [field.effective_tokens for field in fields]),
+        ("Top 1% have", percent, [field.top_1 for field in fields]),
+        ("Top 10% have", percent, [field.top_10 for field in fields]),
+        ("Polynomial tail, nu", short, [rate(field, "polynomial") for field in fields]),
+        ("Exponential tail, tau", short, [rate(field, "exponential") for field in fields]),
+    ]
+    for place, words in zip(PLACES, ("median", "90%"), strict=True):
+        promises = [field.promise.get(place) for field in fields]
+        columns += [
+            (f"Error, {words}", short, [each.error if each else None for each in promises]),
+            (
+                f"Iterations, {words}",
+                short,
+                [each.iterations if each else None for each in promises],
+            ),
+        ]
+    table = sortable_table("Field", [(field.name, field.name) for field in fields], columns)
+    return (
+        f'{table}<p class="note">Top: the share of all occurrences that the most frequent tokens '
+        "have. Tail: the nearer of two. Error and iterations: SGD's bound over that of FA-SGD, at "
+        "the token that half, or 90%, of the field's tokens are more frequent than.</p>"
+    )
+
+
+def once(field: Field) -> float | None:
+    """The share of tokens that were seen once."""
+    return None if field.singletons is None else field.singletons / field.tokens
+
+
+def rate(field: Field, family: str) -> float | None:
+    """The rate of a tail, where it is the nearer one."""
+    return field.fit.rate if field.fit.family == family else None
+
+
+def short(value: float) -> str:
+    """A number to three digits."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def frequent_table(inspection: Inspection) -> str:
+    """The first tokens of each field."""
+    rows = [
+        [field.name, ", ".join(f"{token} ({thousands(n)})" for token, n in field.most_frequent)]
+        for field in inspection.fields
+        if field.most_frequent
+    ]
+    if not rows:
+        return ""
+    table = plain_table(["Field", "Tokens, with their occurrences"], rows, kind="settings")
+    return f'<details class="wide"><summary>{len(rows)} fields</summary>{table}</details>'
+
+
+def command_html(inspection: Inspection) -> str:
+    """The command."""
+    if inspection.command is None:
+        return ""
+    return f"<pre><code>{escape(inspection.command)}</code></pre>"

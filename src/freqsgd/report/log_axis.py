@@ -1,0 +1,36 @@
+"""Logarithmic axes that read alike on a page and in a picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["log_axis", "positive"]
+
+FEW_DECADES = 2  # below, 1, 2 and 5 of each are written out
+MANY_DECADES = 7  # above, Plotly chooses
+ROOM = 0.06  # at both ends
+
+
+def positive(value: float | None) -> float | None:
+    """What a logarithmic axis can show."""
+    return value if value is not None and value > 0 else None
+
+
+def log_axis(values: Iterable[float | None]) -> dict[str, Any]:
+    """An axis that holds all values."""
+    exponents = [math.log10(shown) for value in values if (shown := positive(value)) is not None]
+    low, high = min(exponents, default=0.0), max(exponents, default=1.0)
+    room = max(0.05, ROOM * (high - low))
+    low, high = low - room, high + room
+    axis = {"type": "log", "range": [low, high], "exponentformat": "power"}
+    if high - low < FEW_DECADES:
+        ticks = [
+            digit * 10.0**exponent
+            for exponent in range(math.floor(low), math.ceil(high))
+            for digit in (1, 2, 5)
+            if low <= exponent + math.log10(digit) <= high
+        ]
+        return {**axis, "tickvals": ticks, "ticktext": [f"{tick:,.6g}" for tick in ticks]}
+    return {**axis, "dtick": 1} if high - low <= MANY_DECADES else axis

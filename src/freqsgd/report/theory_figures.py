@@ -1,0 +1,242 @@
+"""A simulation as Plotly figures, one for users and one for items: a number per token."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from freqsgd.report.figures import NO_BOX, figure, level_line
+from freqsgd.report.log_axis import log_axis, positive
+from freqsgd.report.style import Series, Style, styles
+from freqsgd.report.theory import SIDES, Improvement, Theory, TheoryRun
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+__all__ = ["TOKENS", "distribution", "error", "improvement"]
+
+TOKENS = Series("counted", "tokens")  # drawn where no optimizer is
+BOUND, COROLLARY = "dash", "dot"
+POINT_SIZE = 6
+
+
+def looks(theory: Theory) -> list[Style]:
+    """The styles of the runs, and then of the tokens."""
+    return styles([*theory.runs, TOKENS])
+
+
+def distribution(theory: Theory, side: str) -> Figure:
+    """Frequency by rank, as in the paper's Figures 1a and 1b; a line ends the top tokens."""
+    places = theory.places(side)
+    style = looks(theory)[-1]
+    p = [theory.tokens[place].p for place in places]
+    trace = {
+        **points(theory, places, p, len(theory.runs), style, SIDES[side]),
+        "hovertemplate": f"{side} %{{x}}<br>p = %{{y:.3~g}}{NO_BOX}",
+    }
+    top = theory.top(side)
+    marked = 0 < top < len(places)
+    return figure(
+        [trace],
+        hovermode="closest",
+        xaxis=rank_axis(theory, places),
+        yaxis={**log_axis(p), "title": {"text": "p"}},
+        shapes=[top_line(top)] if marked else [],
+        annotations=[top_text(top, side, is_log=is_polynomial(theory))] if marked else [],
+    )
+
+
+def error(theory: Theory, side: str) -> Figure | None:
+    """What was measured of each optimizer, with intervals, and its bound as a line."""
+    places = theory.places(side)
+    traces: list[dict[str, Any]] = []
+    values: list[float | None] = []
+    for order, (run, style) in enumerate(zip(theory.runs, looks(theory), strict=False)):
+        values += [column[place] for column in (run.bound, run.measured) for place in places]
+        if any(run.bound[place] for place in places):
+            name = f"{run.label}, bound"
+            traces.append(line(theory, places, run.bound, order, style.light, BOUND, name))
+        traces.append(measured(theory, places, run, order, style))
+    if not any(values):
+        return None
+    return drawn(theory, places, traces, values, "E‖∇f‖²")
+
+
+def improvement(theory: Theory, side: str) -> Figure | None:
+    """SGD's error over each optimizer's: measured, by the bounds, and by the corollary."""
+    places = theory.places(side)
+    order_of = {run.optimizer: order for order, run in enumerate(theory.runs)}
+    traces: list[dict[str, Any]] = []
+    values: list[float | None] = [1.0]
+    for entry in theory.improvements:
+        if entry.optimizer not in order_of:
+            continue
+        order = order_of[entry.optimizer]
+        style = looks(theory)[order]
+        lines = {"bounds": (entry.bound, BOUND), "corollary": (in_error(entry), COROLLARY)}
+        for what, (column, dash) in lines.items():
+            if any(column[place] for place in places):
+                name = f"{entry.label}, {what}"
+                traces.append(line(theory, places, column, order, style.light, dash, name))
+                values += [column[place] for place in places]
+        traces.append(measured(theory, places, entry, order, style))
+        values += [entry.measured[place] for place in places]
+    if not traces:
+        return None
+    return drawn(theory, places, traces, values, "SGD's error / the optimizer's", [level_line(1)])
+
+
+def in_error(entry: Improvement) -> tuple[float | None, ...]:
+    """The corollary's factor of iterations as one of errors, its root: they fall as 1/√T."""
+    return tuple(None if factor is None else math.sqrt(factor) for factor in entry.corollary)
+
+
+def drawn(
+    theory: Theory,
+    places: Sequence[int],
+    traces: list[dict[str, Any]],
+    values: Iterable[float | None],
+    title: str,
+    shapes: Sequence[dict[str, Any]] = (),
+) -> Figure:
+    """A figure of traces by rank, on a logarithmic axis that holds all values."""
+    axis = {**log_axis(values), "title": {"text": title}}
+    for trace in traces:
+        if "error_y" in trace:
+            keep_in_range(trace, 10 ** axis["range"][0])
+    return figure(
+        traces,
+        hovermode="closest",
+        xaxis=rank_axis(theory, places),
+        yaxis=axis,
+        shapes=list(shapes),
+    )
+
+
+def keep_in_range(trace: dict[str, Any], bottom: float) -> None:
+    """Ends intervals at the bottom, as those that reach 0 have no place on a logarithmic axis."""
+    error = trace["error_y"]
+    error["arrayminus"] = [
+        None if y is None else min(less, max(0.0, y - bottom))
+        for y, less in zip(trace["y"], error["arrayminus"], strict=True)
+    ]
+
+
+def points(
+    theory: Theory,
+    places: Sequence[int],
+    values: Sequence[float | None],
+    order: int,
+    style: Style,
+    name: str,
+) -> dict[str, Any]:
+    """A point per token."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "meta": {"run": order},
+        "x": [theory.tokens[place].rank for place in places],
+        "y": [positive(value) for value in values],
+        "marker": {
+            "color": style.light,
+            "symbol": style.marker,
+            "size": POINT_SIZE,
+            "line": {"width": 0},
+        },
+    }
+
+
+def measured(
+    theory: Theory,
+    places: Sequence[int],
+    entry: TheoryRun | Improvement,
+    order: int,
+    style: Style,
+) -> dict[str, Any]:
+    """A point per token with its interval."""
+    values = [positive(entry.measured[place]) for place in places]
+    ends = [(entry.low[place], entry.high[place]) for place in places]
+    return {
+        **points(theory, places, values, order, style, f"{entry.label}, measured"),
+        "customdata": [list(pair) for pair in ends],
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": [distance(value, high) for value, (_, high) in zip(values, ends, strict=True)],
+            "arrayminus": [
+                distance(low, value) for value, (low, _) in zip(values, ends, strict=True)
+            ],
+            "thickness": 1,
+            "width": 0,
+            "color": style.light,
+        },
+        "hovertemplate": f"<b>{entry.label}</b> %{{y:.3~g}} (%{{customdata[0]:.3~g}} to "
+        f"%{{customdata[1]:.3~g}})<br>rank %{{x}}{NO_BOX}",
+    }
+
+
+def distance(low: float | None, high: float | None) -> float:
+    """How far one end is above the other; 0 where one is not known."""
+    return 0.0 if low is None or high is None else max(0.0, high - low)
+
+
+def line(
+    theory: Theory,
+    places: Sequence[int],
+    column: Sequence[float | None],
+    order: int,
+    colour: str,
+    dash: str,
+    name: str,
+) -> dict[str, Any]:
+    """What theory says of each token, as a line."""
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "meta": {"run": order},
+        "x": [theory.tokens[place].rank for place in places],
+        "y": [positive(column[place]) for place in places],
+        "line": {"color": colour, "dash": dash, "width": 2},
+        "hovertemplate": f"<b>{name}</b> %{{y:.3~g}}<br>rank %{{x}}{NO_BOX}",
+    }
+
+
+def is_polynomial(theory: Theory) -> bool:
+    """Whether ranks are on a logarithmic axis, where such a tail is a straight line."""
+    return theory.problem.get("tail") == "polynomial"
+
+
+def rank_axis(theory: Theory, places: Sequence[int]) -> dict[str, Any]:
+    """The axis of ranks."""
+    ranks = [theory.tokens[place].rank for place in places]
+    kind = log_axis(ranks) if is_polynomial(theory) else {"tickformat": "d"}
+    return {"title": {"text": "rank, most frequent first"}, "showgrid": False, **kind}
+
+
+def top_line(top: int) -> dict[str, Any]:
+    """A line behind the last top token."""
+    return {
+        "type": "line",
+        "yref": "paper",
+        "x0": top + 0.5,
+        "x1": top + 0.5,
+        "y0": 0,
+        "y1": 1,
+        "line": {"width": 1, "dash": "dot"},
+    }
+
+
+def top_text(top: int, side: str, *, is_log: bool) -> dict[str, Any]:
+    """What that line stands for."""
+    return {
+        "text": f"← top {SIDES[side]}: {top}",
+        "yref": "paper",
+        "x": math.log10(top + 0.5) if is_log else top + 0.5,
+        "y": 0,
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "showarrow": False,
+    }

@@ -1,0 +1,235 @@
+"""The page and the pictures of a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from html import escape
+from typing import TYPE_CHECKING
+
+from freqsgd.report import theory_figures as figures
+from freqsgd.report.documents import footer_html, opening_html
+from freqsgd.report.page import Chart, Section, render
+from freqsgd.report.picture import Panel
+from freqsgd.report.sortable import Cells, sortable_table
+from freqsgd.report.tables import plain_table
+from freqsgd.report.theory import SIDES, Theory
+from freqsgd.report.theory_words import headline, summarize, tail_words, theory_title
+from freqsgd.report.wording import capitalized, enumerate_words
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+__all__ = ["PICTURES", "render_theory", "theory_panels"]
+
+PICTURES = {
+    "distribution": "Frequency of tokens",
+    "error": "Mean squared gradient of tokens: bound and measurement",
+    "improvement": "SGD's error over that of others",
+}
+
+SETTINGS = {
+    "tail": "Tail",
+    "rate": "Its rate, tau or nu",
+    "users": "Users",
+    "items": "Items",
+    "dim": "Length of a row",
+    "radius": "Radius of the ball",
+    "smoothness": "Smoothness L",
+    "gap": "Loss at the start, less the lowest",
+    "iterations": "Iterations",
+    "repetitions": "Repetitions",
+    "output": "Iterate that is measured",
+    "seed": "Seed",
+}
+
+
+def render_theory(theory: Theory) -> str:
+    """The whole page."""
+    return render(
+        title=theory_title(theory),
+        opening=opening_html(headline(theory), summarize(theory)),
+        sections=sections(theory),
+        footer=footer_html([], theory.created),
+        runs=theory.runs,
+        others=[figures.TOKENS],
+    )
+
+
+def theory_panels(theory: Theory) -> dict[str, list[Panel]]:
+    """The charts of each picture, by its name."""
+    ways: dict[str, Callable[[Theory, str], Figure | None]] = {
+        "distribution": figures.distribution,
+        "error": figures.error,
+        "improvement": figures.improvement,
+    }
+    found = {
+        name: [
+            Panel(capitalized(SIDES[side]), figure)
+            for side in present(theory)
+            if (figure := way(theory, side)) is not None
+        ]
+        for name, way in ways.items()
+    }
+    return {name: panels for name, panels in found.items() if panels}
+
+
+def present(theory: Theory) -> list[str]:
+    """Sides that have tokens."""
+    return [side for side in SIDES if theory.places(side)]
+
+
+def sections(theory: Theory) -> list[Section]:
+    """All sections that have something to show."""
+    parts = [
+        Section("Tokens", charts=tuple(distribution_charts(theory))),
+        Section("Error of each token: bound and measurement", charts=tuple(error_charts(theory))),
+        Section("Improvement over SGD", charts=tuple(improvement_charts(theory))),
+        Section("Statements of the paper", checks_table(theory)),
+        Section("All numbers", tokens_table(theory)),
+        Section("Settings", settings_html(theory)),
+    ]
+    return [part for part in parts if part.html or part.charts]
+
+
+def distribution_charts(theory: Theory) -> Iterator[Chart]:
+    """How frequent tokens are."""
+    for side in present(theory):
+        tokens = [theory.tokens[place] for place in theory.places(side)]
+        top = theory.top(side)
+        ends = enumerate_words(
+            f"p = {token.p:.3g} at rank {token.rank}"
+            for token in (tokens[0], tokens[-1])
+            if token.p is not None
+        )
+        yield Chart(
+            f"distribution-{side}",
+            title=f"Frequency of {SIDES[side]}",
+            figure=figures.distribution(theory, side),
+            description=f"Scatter chart of the frequency of {len(tokens)} {SIDES[side]} with "
+            f"{tail_words(theory)}: {ends}; {top} are top {SIDES[side]}.",
+            note=top_note(theory, side),
+        )
+
+
+def top_note(theory: Theory, side: str) -> str:
+    """What the top tokens are."""
+    top, count = theory.top(side), len(theory.places(side))
+    if top >= count:
+        return f"All {SIDES[side]} are top {SIDES[side]}: none is much rarer than the first."
+    within = {"exponential": "a factor e", "polynomial": "a factor 16"}.get(
+        str(theory.problem.get("tail"))
+    )
+    of = f" are within {within} of the first" if within else ""
+    return f"Top {SIDES[side]}{of}: {top} of {count}."
+
+
+def error_charts(theory: Theory) -> Iterator[Chart]:
+    """What is left of each token's gradient."""
+    for side in present(theory):
+        figure = figures.error(theory, side)
+        if figure is None:
+            continue
+        places = theory.places(side)
+        told = [
+            f"{run.label} measured {ends(run.measured, places)}, bound {ends(run.bound, places)}"
+            for run in theory.runs
+        ]
+        yield Chart(
+            f"error-{side}",
+            title=capitalized(SIDES[side]),
+            figure=figure,
+            description=f"Chart of the mean squared gradient of {SIDES[side]}, from the most "
+            f"frequent to the rarest: {'; '.join(told)}.",
+            note="Points: the mean squared gradient of a token's row, with 95% intervals. "
+            "Dashed: its bound.",
+        )
+
+
+def improvement_charts(theory: Theory) -> Iterator[Chart]:
+    """How much smaller errors are than SGD's."""
+    for side in present(theory):
+        figure = figures.improvement(theory, side)
+        if figure is None:
+            continue
+        places = theory.places(side)
+        told = [
+            f"{entry.label} measured {ends(entry.measured, places)}, by the bounds "
+            f"{ends(entry.bound, places)}"
+            for entry in theory.improvements
+        ]
+        dotted = (
+            " Dotted: what the corollary guarantees the bounds, the root of its factor of "
+            "iterations."
+            if any(entry.corollary[place] for entry in theory.improvements for place in places)
+            else ""
+        )
+        yield Chart(
+            f"improvement-{side}",
+            title=capitalized(SIDES[side]),
+            figure=figure,
+            description=f"Chart of SGD's error over that of others for {SIDES[side]}, from the "
+            f"most frequent to the rarest: {'; '.join(told)}.",
+            note="Above 1: better than SGD after equally many iterations. Points: measured, with "
+            f"95% intervals. Dashed: by the bounds.{dotted}",
+        )
+
+
+def ends(column: tuple[float | None, ...], places: list[int]) -> str:
+    """The first and the last number of a line."""
+    values = [value for place in places if (value := column[place]) is not None]
+    return f"{values[0]:.3g} to {values[-1]:.3g}" if values else "not known"
+
+
+def checks_table(theory: Theory) -> str:
+    """Every statement, and whether it came out."""
+    rows = [
+        [check.statement, "yes" if check.holds else "no", check.detail] for check in theory.checks
+    ]
+    return plain_table(["Statement", "Came out", "Detail"], rows, kind="settings") if rows else ""
+
+
+def tokens_table(theory: Theory) -> str:
+    """A row per token, folded."""
+    width = len(str(max(token.rank for token in theory.tokens)))
+    names = [(token.name, f"{token.side} {token.rank:0{width}}") for token in theory.tokens]
+    columns: list[Cells] = [
+        ("p", "{:.3g}".format, [token.p for token in theory.tokens]),
+        ("σ²", "{:.3g}".format, [token.sigma2 for token in theory.tokens]),
+    ]
+    for run in theory.runs:
+        columns += [
+            (f"{run.label}, step size", "{:.3g}".format, run.steps),
+            (f"{run.label}, bound", "{:.3g}".format, run.bound),
+            (f"{run.label}, measured", "{:.3g}".format, run.measured),
+        ]
+    for entry in theory.improvements:
+        columns += [
+            (f"SGD / {entry.label}, bounds", "{:.3g}".format, entry.bound),
+            (f"SGD / {entry.label}, measured", "{:.3g}".format, entry.measured),
+        ]
+    table = sortable_table("Token", names, columns)
+    count = len(theory.tokens)
+    return f'<details class="wide"><summary>{count} tokens</summary>{table}</details>'
+
+
+def settings_html(theory: Theory) -> str:
+    """What was chosen, what follows from it, and the command."""
+    problem = theory.problem
+    rows: list[list[str | None]] = [
+        [name, setting(problem[key])]
+        for key, name in SETTINGS.items()
+        if problem.get(key) is not None
+    ]
+    rows += [[f"alpha of {run.label}", setting(run.alpha)] for run in theory.runs if run.alpha]
+    table = plain_table(["Setting", "Value"], rows, kind="settings")
+    if theory.command is None:
+        return table
+    again = f"<h3>To do it again</h3><pre><code>{escape(theory.command)}</code></pre>"
+    return table + again
+
+
+def setting(value: object) -> str:
+    """A setting as text."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
