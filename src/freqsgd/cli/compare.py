@@ -15,6 +15,8 @@ from freqsgd.cli.session import REPORT, any_session, command_line
 from freqsgd.cli.table import print_results
 from freqsgd.data.dataset import DataError
 from freqsgd.report import write_report
+from freqsgd.report.diagnosis_words import diagnosis_words
+from freqsgd.report.results import read_results
 from freqsgd.training.rules import OPTIMIZERS, Rule
 from freqsgd.training.text_settings import TextSettings
 
@@ -80,6 +82,8 @@ def compare(
             diagnose=diagnose,
         )
     print_results(results)
+    for statement in diagnosis_words(read_results(results)):
+        print(f"\n{statement.topic}: {statement.text}")
     if out is not None:
         write_report(results, out / REPORT)
         print(f"\nreport: {out / REPORT}")

@@ -80,6 +80,7 @@ class Run:
     stopped: str | None
     error: str | None
     settings: Mapping[str, Any]  # what was chosen before it started, by the name in the schema
+    diagnosis: Mapping[str, Any]  # of ``compare --diagnose``: diagnosis.py reads it
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ class Results:
     created: str | None
     machine: Mapping[str, Any]
     tuning: Mapping[str, Any]  # of ``freqsgd tune``: tuning.py reads it
+    diagnosis: Mapping[str, Any]  # what the runs' have in common
 
 
 SETTINGS = (
@@ -140,6 +142,7 @@ def read_results(results: Mapping[str, Any]) -> Results:
         created=text(results.get("created")),
         machine=mapping(results.get("machine")),
         tuning=mapping(results.get("tuning")),
+        diagnosis=mapping(results.get("diagnosis")),
     )
 
 
@@ -165,6 +168,7 @@ def read_run(run: Mapping[str, Any], family: str, label: str) -> Run:
         stopped=text(run.get("stopped")),
         error=text(run.get("error")),
         settings={key: run[key] for key in SETTINGS if run.get(key) not in (None, "", {})},
+        diagnosis=mapping(run.get("diagnosis")),
     )
 
 

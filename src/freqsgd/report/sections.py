@@ -7,6 +7,7 @@ from html import escape
 
 from freqsgd.report.background import count_words
 from freqsgd.report.charts import cost_charts, learning_charts
+from freqsgd.report.diagnosis_sections import diagnosis_sections
 from freqsgd.report.headline import headline
 from freqsgd.report.kinds import Kind
 from freqsgd.report.page import Section
@@ -57,6 +58,7 @@ def sections(results: Results, kind: Kind) -> list[Section]:
         *tuning_sections(results),
         Section("Learning curves", charts=tuple(learning_charts(results, kind.by))),
         Section(f"Optimizer state and {rare}", charts=tuple(cost_charts(results, kind))),
+        *diagnosis_sections(results),
         Section("Settings", settings_table(results, kind) + command_html(results)),
     ]
     return [part for part in parts if part.html or part.charts]

@@ -44,9 +44,11 @@ OPTION_NAMES = {
     "max_norm": "Longest word vector",
     "patience": "Patience",
     "lr_decay": "Learning rate over time",
+    "diagnose": "Diagnosed",
     "checkpoint_steps": "Steps between checkpoints",
 }
 VALUE_NAMES = {
+    ("diagnose", "True"): "yes",
     ("lr_decay", "linear"): "linear to 0",
     ("lr_decay", "epochs"): "linear to 0, epoch by epoch",
     ("windows", "full"): "within the paragraph only",

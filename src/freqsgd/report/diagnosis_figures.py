@@ -1,0 +1,174 @@
+"""A diagnosis as Plotly figures, all on log-log scales against how often tokens occur."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from freqsgd.report.diagnosis import Bucket, Moments, Ratios
+from freqsgd.report.figures import NO_BOX, OTHER_SIZE, figure, level_line
+from freqsgd.report.results import Results, Run
+from freqsgd.report.style import Style, styles
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+__all__ = ["error_left", "gradient_ratios", "moments_scatter", "some_epochs"]
+
+COUNT = "occurrences in the training rows"
+LOG = {"type": "log", "dtick": 1, "exponentformat": "power"}
+
+
+def moments_scatter(results: Results, moments: Moments) -> Figure | None:
+    """Second moments against counts, and the fitted line."""
+    if not moments.points:
+        return None
+    style = styles(results.runs)[moments.place]
+    counts = [count for count, *_ in moments.points]
+    name = escape(moments.run.label)
+    cloud = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "meta": {"run": moments.place},
+        "x": counts,
+        "y": [moment for _, moment, _ in moments.points],
+        "customdata": [escape(field) for *_, field in moments.points],
+        "marker": {**_marker(style), "size": 4, "opacity": 0.35},
+        "hovertemplate": f"%{{customdata}}: counted %{{x:,}}<br>moment %{{y:.3~g}}{NO_BOX}",
+    }
+    last = moments.last
+    shapes = []
+    if last.slope is not None and last.intercept is not None:
+        ends = [min(counts), max(counts)]
+        heights = [math.exp(last.intercept + last.slope * math.log(count)) for count in ends]
+        shapes = [_segment((ends[0], heights[0]), (ends[1], heights[1]), dash="solid")]
+    return figure(
+        [cloud],
+        hovermode="closest",
+        xaxis={**LOG, "title": {"text": "CF-SGD's count"}, "showgrid": False},
+        yaxis={**LOG},
+        shapes=shapes,
+    )
+
+
+def gradient_ratios(results: Results, found: Sequence[Ratios]) -> Figure:
+    """SGD's mean squared gradients over those of others after some epochs, and the prediction."""
+    looks = styles(results.runs)
+    traces = []
+    for ratios in found:
+        epochs = some_epochs(ratios.by_epoch)
+        for order, epoch in enumerate(epochs):
+            buckets = ratios.by_epoch[epoch]
+            trace = _line(ratios.run, ratios.place, looks[ratios.place], buckets, "ratio")
+            hover = f"<b>{escape(ratios.run.label)}</b>, epoch {epoch}: %{{y:.3~g}}"
+            trace["hovertemplate"] = f"{hover}<br>tokens that occur %{{customdata}}{NO_BOX}"
+            trace["opacity"] = 1 - 0.5 * (1 - (order + 1) / len(epochs))
+            trace |= {
+                "mode": "lines+markers+text",
+                "text": [f"epoch {epoch}", *[""] * (len(buckets) - 1)],
+                "textposition": "middle left",
+            }
+            traces.append(trace)
+    return _by_count(traces, found[0].predicted, "ratio", "predicted", [level_line(1)])
+
+
+def error_left(
+    results: Results, errors: Mapping[int, Mapping[int, tuple[Bucket, ...]]], epoch: int
+) -> Figure:
+    """How far predictions are off by bucket, after an epoch and before the first."""
+    looks = styles(results.runs)
+    traces = []
+    for place, by_epoch in errors.items():
+        run = results.runs[place]
+        trace = _line(run, place, looks[place], by_epoch[epoch], "error")
+        hover = f"<b>{escape(run.label)}</b> %{{y:.3~g}}"
+        trace["hovertemplate"] = f"{hover}<br>tokens that occur %{{customdata}}{NO_BOX}"
+        traces.append(trace)
+    start = next((one[0] for one in errors.values() if one.get(0)), ())
+    return _by_count(traces, start, "error", "before training", [])
+
+
+def some_epochs(epochs: Iterable[int]) -> list[int]:
+    """The first, the last and one between them."""
+    known = sorted(epochs)
+    middle = min(known, key=lambda epoch: abs(epoch - math.sqrt(known[0] * known[-1])))
+    return sorted({known[0], middle, known[-1]})
+
+
+def _by_count(
+    traces: list[dict[str, Any]],
+    reference: Sequence[Bucket],
+    key: str,
+    words: str,
+    shapes: list[dict[str, Any]],
+) -> Figure:
+    """Lines over buckets, and a dotted one that no run has drawn."""
+    low = min((min(trace["x"]) for trace in traces if trace["x"]), default=1.0)
+    high = max((max(trace["x"]) for trace in traces if trace["x"]), default=10.0)
+    room = 0.16 * math.log10(high / low) + 0.05  # for the names of lines
+    return figure(
+        traces,
+        hovermode="closest",
+        xaxis={
+            **LOG,
+            "title": {"text": COUNT},
+            "showgrid": False,
+            "range": [math.log10(low) - room, math.log10(high) + 0.05],
+        },
+        yaxis={**LOG},
+        shapes=[*shapes, *_segments(reference, key)],
+        annotations=[_name_of(reference[-1], key, words)] if reference else [],
+    )
+
+
+def _line(
+    run: Run, place: int, style: Style, buckets: Sequence[Bucket], key: str
+) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": escape(run.label),
+        "meta": {"run": place},
+        "x": [one.middle for one in buckets],
+        "y": [one.values[key] for one in buckets],
+        "customdata": [one.often for one in buckets],
+        "line": {"color": style.light, "dash": style.dash, "width": 2},
+        "marker": {**_marker(style), "size": OTHER_SIZE},
+    }
+
+
+def _marker(style: Style) -> dict[str, Any]:
+    return {"color": style.light, "symbol": style.marker, "line": {"width": 0}}
+
+
+def _segments(buckets: Sequence[Bucket], key: str) -> Iterator[dict[str, Any]]:
+    points = [(one.middle, one.values[key]) for one in buckets]
+    return (_segment(*ends) for ends in pairwise(points))
+
+
+def _segment(
+    start: tuple[float, float], end: tuple[float, float], dash: str = "dot"
+) -> dict[str, Any]:
+    return {
+        "type": "line",
+        "x0": start[0],
+        "y0": start[1],
+        "x1": end[0],
+        "y1": end[1],
+        "line": {"width": 1.5, "dash": dash},
+    }
+
+
+def _name_of(bucket: Bucket, key: str, words: str) -> dict[str, Any]:
+    return {
+        "text": words,
+        "x": math.log10(bucket.middle),
+        "y": math.log10(bucket.values[key]),
+        "xanchor": "right",
+        "yanchor": "bottom",
+        "showarrow": False,
+    }
