@@ -86,7 +86,7 @@ def rank_line(place: int, style: Style, points: list[tuple[int, float]]) -> dict
         "meta": {"run": place},
         "x": [rank for rank, _ in points],
         "y": [count for _, count in points],
-        "line": {"color": style.light, "dash": style.dash, "width": 2 if place else 4},
+        "line": {"color": style.light, "dash": style.dash, "width": 2 if place else 3},
         "marker": {"color": style.light, "symbol": style.marker, "size": 8},
         "hovertemplate": f"<b>{label}</b> %{{y:,.3~s}}<br>rank %{{x:,}}{NO_BOX}",
     }

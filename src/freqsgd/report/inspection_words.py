@@ -146,17 +146,22 @@ def effective(field: Field) -> str:
 def promise_words(inspection: Inspection) -> str:
     """What the bounds say of the median token and of one in the tail."""
     places = {
-        "median": "half of all tokens are more frequent",
-        "p90": "90% of all tokens are more frequent",
+        "median": "the median token of all fields",
+        "p90": "the token that 90% of all tokens are more frequent than",
     }
     told = [
-        f"the token than which {words}, seen {count_of(promise.count, 'time')}: {gain(promise)}"
+        f"at {words}, seen {times_seen(promise)}, {gain(promise)}"
         for place, words in places.items()
         if (promise := inspection.promise.get(place))
     ]
     if not told:
         return ""
-    return f"By the bounds of FA-SGD and SGD, which CF-SGD follows, for {'; for '.join(told)}."
+    return f"By its bound FA-SGD, which CF-SGD follows, has, against SGD, {'; '.join(told)}."
+
+
+def times_seen(promise: Promise) -> str:
+    """How often a token occurs."""
+    return "once" if promise.count == 1 else f"{thousands(promise.count)} times"
 
 
 def gain(promise: Promise) -> str:
@@ -210,10 +215,12 @@ def corollaries(fields: Sequence[Field]) -> str:
     sentences = []
     applies = [field.name for field in fields if field.applies]
     if applies:
-        sentences.append(f"The corollary of its tail applies to {named(applies)}.")
+        sentences.append(
+            f"The conditions of the corollary for the nearer tail hold in {named(applies)}."
+        )
     others = [field for field in fields if not field.applies]
     if others:
-        words = f"It does not to {named([field.name for field in others])}"
+        words = f"They do not in {named([field.name for field in others])}"
         if not applies:
             words = "The corollary does not apply" + (
                 "" if len(fields) == 1 else f" to {named([field.name for field in others])}"

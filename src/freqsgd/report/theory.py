@@ -27,6 +27,7 @@ class Token:
     rank: int
     p: float | None
     sigma2: float | None
+    start: float | None  # its squared gradient before the first iteration
 
     @property
     def name(self) -> str:
@@ -143,16 +144,10 @@ def read_tokens(columns: Mapping[str, Any]) -> tuple[Token, ...]:
             "run the command that wrote it again"
         )
     what = 'theory: "tokens"'
-    if not isinstance(ranks, list) or not all(map(integer, ranks)):
-        raise DataError(f"{what} must have ranks from 1 on; run the command that wrote it again")
-    all_columns = (sides, *(column(columns, name, len(sides), what) for name in NUMBERED))
-    return tuple(
-        Token(side, int(rank), p, sigma2)
-        for side, rank, p, sigma2 in zip(*all_columns, strict=True)
-    )
-
-
-NUMBERED = ("rank", "p", "sigma2")
+    if not isinstance(ranks, list) or len(ranks) != len(sides) or not all(map(integer, ranks)):
+        raise DataError(f"{what} must have a rank for each; run the command that wrote it again")
+    known = (column(columns, name, len(sides), what) for name in ("p", "sigma2", "start"))
+    return tuple(Token(*entries) for entries in zip(sides, ranks, *known, strict=True))
 
 
 def label_of(entry: Mapping[str, Any]) -> str:

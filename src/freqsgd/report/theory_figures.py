@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from freqsgd.report.figures import NO_BOX, figure, level_line
@@ -19,6 +19,7 @@ __all__ = ["TOKENS", "distribution", "error", "improvement"]
 TOKENS = Series("counted", "tokens")  # drawn where no optimizer is
 BOUND, COROLLARY = "dash", "dot"
 POINT_SIZE = 6
+FAR = 3  # times beyond all points, intervals are cut off
 
 
 def looks(theory: Theory) -> list[Style]:
@@ -51,16 +52,11 @@ def error(theory: Theory, side: str) -> Figure | None:
     """What was measured of each optimizer, with intervals, and its bound as a line."""
     places = theory.places(side)
     traces: list[dict[str, Any]] = []
-    values: list[float | None] = []
     for order, (run, style) in enumerate(zip(theory.runs, looks(theory), strict=False)):
-        values += [column[place] for column in (run.bound, run.measured) for place in places]
-        if any(run.bound[place] for place in places):
-            name = f"{run.label}, bound"
-            traces.append(line(theory, places, run.bound, order, style.light, BOUND, name))
+        name = f"{run.label}, bound"
+        traces.append(line(theory, places, run.bound, order, style.light, BOUND, name))
         traces.append(measured(theory, places, run, order, style))
-    if not any(values):
-        return None
-    return drawn(theory, places, traces, values, "E‖∇f‖²")
+    return drawn(theory, places, traces, "E‖∇f‖²")
 
 
 def improvement(theory: Theory, side: str) -> Figure | None:
@@ -68,23 +64,18 @@ def improvement(theory: Theory, side: str) -> Figure | None:
     places = theory.places(side)
     order_of = {run.optimizer: order for order, run in enumerate(theory.runs)}
     traces: list[dict[str, Any]] = []
-    values: list[float | None] = [1.0]
     for entry in theory.improvements:
         if entry.optimizer not in order_of:
             continue
         order = order_of[entry.optimizer]
         style = looks(theory)[order]
         lines = {"bounds": (entry.bound, BOUND), "corollary": (in_error(entry), COROLLARY)}
-        for what, (column, dash) in lines.items():
-            if any(column[place] for place in places):
-                name = f"{entry.label}, {what}"
-                traces.append(line(theory, places, column, order, style.light, dash, name))
-                values += [column[place] for place in places]
+        traces += [
+            line(theory, places, column, order, style.light, dash, f"{entry.label}, {what}")
+            for what, (column, dash) in lines.items()
+        ]
         traces.append(measured(theory, places, entry, order, style))
-        values += [entry.measured[place] for place in places]
-    if not traces:
-        return None
-    return drawn(theory, places, traces, values, "SGD's error / the optimizer's", [level_line(1)])
+    return drawn(theory, places, traces, "SGD's error / the optimizer's", level=1.0)
 
 
 def in_error(entry: Improvement) -> tuple[float | None, ...]:
@@ -95,23 +86,37 @@ def in_error(entry: Improvement) -> tuple[float | None, ...]:
 def drawn(
     theory: Theory,
     places: Sequence[int],
-    traces: list[dict[str, Any]],
-    values: Iterable[float | None],
+    traces: Iterable[dict[str, Any]],
     title: str,
-    shapes: Sequence[dict[str, Any]] = (),
-) -> Figure:
-    """A figure of traces by rank, on a logarithmic axis that holds all values."""
-    axis = {**log_axis(values), "title": {"text": title}}
-    for trace in traces:
+    level: float | None = None,
+) -> Figure | None:
+    """Traces by rank on a logarithmic axis that holds all points; those without any are left out."""
+    used = [trace for trace in traces if any(trace["y"])]
+    if not used:
+        return None
+    values = [y for trace in used for y in trace["y"] if y is not None]
+    values += [] if level is None else [level]
+    ends = [end for trace in used if "error_y" in trace for end in interval_ends(trace)]
+    low, high = min(values) / FAR, max(values) * FAR
+    axis = log_axis([*values, *(min(max(end, low), high) for end in ends)])
+    for trace in used:
         if "error_y" in trace:
             keep_in_range(trace, 10 ** axis["range"][0])
     return figure(
-        traces,
+        used,
         hovermode="closest",
         xaxis=rank_axis(theory, places),
-        yaxis=axis,
-        shapes=list(shapes),
+        yaxis={**axis, "title": {"text": title}},
+        shapes=[] if level is None else [level_line(level)],
     )
+
+
+def interval_ends(trace: dict[str, Any]) -> Iterator[float]:
+    """Low and high ends of all points."""
+    error = trace["error_y"]
+    for y, less, more in zip(trace["y"], error["arrayminus"], error["array"], strict=True):
+        if y is not None:
+            yield from (y - less, y + more)
 
 
 def keep_in_range(trace: dict[str, Any], bottom: float) -> None:

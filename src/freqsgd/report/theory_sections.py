@@ -141,8 +141,19 @@ def error_charts(theory: Theory) -> Iterator[Chart]:
             description=f"Chart of the mean squared gradient of {SIDES[side]}, from the most "
             f"frequent to the rarest: {'; '.join(told)}.",
             note="Points: the mean squared gradient of a token's row, with 95% intervals. "
-            "Dashed: its bound.",
+            f"Dashed: its bound.{late_note(theory)}",
         )
+
+
+def late_note(theory: Theory) -> str:
+    """That CF-SGD's points are not to be compared with others here."""
+    counting = any(run.optimizer == "cfsgd" for run in theory.runs)
+    if not counting or theory.problem.get("output") != "random":
+        return ""
+    return (
+        " CF-SGD's iterate is drawn from the second half of all, that of others from all, as the "
+        "theorems have it: compare them in the next charts, which draw alike."
+    )
 
 
 def improvement_charts(theory: Theory) -> Iterator[Chart]:
@@ -195,6 +206,7 @@ def tokens_table(theory: Theory) -> str:
     columns: list[Cells] = [
         ("p", "{:.3g}".format, [token.p for token in theory.tokens]),
         ("σ²", "{:.3g}".format, [token.sigma2 for token in theory.tokens]),
+        ("E‖∇f‖² at the start", "{:.3g}".format, [token.start for token in theory.tokens]),
     ]
     for run in theory.runs:
         columns += [

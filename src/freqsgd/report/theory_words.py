@@ -226,8 +226,9 @@ def top_gains(theory: Theory) -> Iterator[str]:
     top = [place for place in range(len(theory.tokens)) if place not in tail]
     for entry in theory.improvements:
         if values := gains(entry, top):
+            ends = dict.fromkeys(f"{end:.3g}" for end in (min(values), max(values)))
             yield (
-                f"SGD's error over {entry.label}'s is {min(values):.3g} to {max(values):.3g} "
+                f"SGD's error over {entry.label}'s is {' to '.join(ends)} "
                 f"at the {thousands(len(values))} top tokens."
             )
 
