@@ -49,11 +49,13 @@ class InspectionOptions:
     @property
     def name(self) -> str:
         """The dataset that is known by name, if there is no path."""
-        return self.dataset or "synthetic"
+        return "synthetic" if self.dataset is None else self.dataset
 
     def check(self) -> None:
         """Raise unless the options fit together."""
         columns = ("label", "features", "numeric", "numeric_rule")
+        if self.path == "":
+            raise DataError("the path of the data is empty: name a file or folder")
         if self.path is not None:
             refuse_options(self, "own files", "dataset")
         else:

@@ -24,7 +24,7 @@ from freqsgd.data.schema import file_schema
 from freqsgd.data.sources import Request
 from freqsgd.data.synthetic import generate_clicks
 from freqsgd.data.tables import table_columns
-from freqsgd.data.text_files import text_name
+from freqsgd.data.text_files import has_text_name, text_name
 from freqsgd.data.text_loading import replaced_warning
 from freqsgd.data.text_parts import files_of_parts, is_wikitext
 from freqsgd.data.token_table import TokenTable
@@ -93,6 +93,8 @@ class _TextFiles:
         if self._reader.replaced:
             warning = replaced_warning([(str(k), n) for k, n in self._reader.replaced.items()])
             warnings.warn(warning, DataWarning, stacklevel=2)
+        if len(self.table) == 1:  # which is <unk>
+            raise DataError(f"{self.place}: there are no words in it")
 
 
 class _Generated:
@@ -151,6 +153,11 @@ def _own_table(options: InspectionOptions) -> Source:
     features = options.features or _all_but(files[0], [*options.numeric, *others])
     if not (features or options.numeric):
         raise DataError(f"{path}: there is no column but the label")
+    if len(features) == 1 and not options.features and has_text_name(files[0]):
+        raise DataError(
+            f"{path}: this is one column; if the file is text, not a table, say --text, else name "
+            "the column (--features)"
+        )
     columns = table_columns(files, features, options.numeric, options.numeric_rule, others)
     name = path.resolve().name.partition(".")[0]
     return _TableFiles(name, "table", files, columns, options.max_bad_rows)

@@ -1,0 +1,174 @@
+"""What inspect.json says, against slow formulas and the engines themselves."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from freqsgd.data.dataset import DataError
+from freqsgd.data.options import DataOptions, load
+from freqsgd.data.text_options import TextOptions, load_text
+from freqsgd.inspection import InspectionOptions, inspect_data
+from freqsgd.inspection.learning_rate import learning_rates
+from freqsgd.inspection.statistics import effective_tokens, rank_frequencies, top_share
+from freqsgd.theory.promise import promises
+from freqsgd.training import Rule, Settings
+from freqsgd.training.engine import engine_for
+from freqsgd.training.prepare import build_model
+
+
+def test_shares_of_the_top_tokens():
+    counts = np.array([50, 20, 10, 5, 5, 4, 3, 1, 1, 1])
+    assert top_share(counts, 1) == 0.5  # at least one token
+    assert top_share(counts, 10) == 0.5
+    assert top_share(counts, 20) == 0.7
+    assert top_share(np.ones(1000, np.int64), 1) == 0.01
+
+
+def test_effective_tokens_are_all_if_equally_frequent_and_few_if_not():
+    assert effective_tokens(np.full(7, 3)) == pytest.approx(7)
+    shares = [0.7, 0.2, 0.1]
+    expected = 1 / sum(share**2 for share in shares)
+    assert effective_tokens(np.array([70, 20, 10])) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 299, 301, 50_000])
+def test_ranks_begin_with_the_first_token_and_end_with_the_last(tokens):
+    counts = np.arange(tokens, 0, -1)
+    ranks = rank_frequencies(counts)
+    assert ranks[0] == [1, tokens]
+    assert ranks[-1] == [tokens, 1]
+    assert len(ranks) <= 300
+    assert all(count == tokens + 1 - rank for rank, count in ranks)
+    assert [rank for rank, _ in ranks] == sorted({rank for rank, _ in ranks})
+
+
+def test_the_promise_is_the_ratio_of_the_bounds_slow_terms_over_all_fields():
+    counts = [np.array([60, 30, 10]), np.array([50, 20, 20, 9, 1])]
+    of_fields, of_all = promises(counts, 100)
+    p = [n / 100 for field in counts for n in field]
+    total, squares = sum(p), sum(x * x for x in p)
+
+    def improvement(p_k):
+        """SGD: 10 sqrt(L S2 gap / T); FA-SGD: 10 sqrt(p_k L S gap / T), sigma = 1."""
+        return math.sqrt(squares) / math.sqrt(p_k * total)
+
+    median, p90 = of_fields[1].median, of_fields[1].p90
+    assert (median.rank, median.count, median.p) == (3, 20, 0.2)
+    assert (p90.rank, p90.count, p90.p) == (5, 1, 0.01)
+    assert median.error == pytest.approx(improvement(0.2))
+    assert p90.iterations == pytest.approx(improvement(0.01) ** 2)
+    assert (of_all.median.rank, of_all.median.count) == (5, 20)
+    assert of_all.p90.count == 1
+
+
+def test_equally_frequent_tokens_are_promised_nothing():
+    _, of_all = promises([np.full(10, 5), np.full(10, 5)], 50)
+    assert of_all.median.error == pytest.approx(1)
+    assert of_all.p90.iterations == pytest.approx(1)
+
+
+def test_a_token_twice_in_each_sample_has_a_frequency_of_one():
+    _, of_all = promises([np.array([200, 3])], 100)
+    assert of_all.median.p == 0.03
+
+
+def test_memory_is_that_of_the_engine(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{n % 2},{a},{b}" for n, (a, b) in enumerate(rng.zipf(1.5, (500, 2)))]
+    path = tmp_path / "x.csv"
+    path.write_text("\n".join(["click,a,b", *lines]))
+    data = load(DataOptions(path=str(path), label="click", features=("a", "b")))
+    document = inspect_data(InspectionOptions(path=str(path), label="click", dim=6))
+    memory = document["memory"]
+    for name in ("adam", "adagrad", "rowwise-adagrad", "cfsgd"):
+        model = build_model(data, Settings(dim=6))
+        engine = engine_for(model, Rule(name, 0.1), batch_size=100)
+        assert 0 <= engine.state_bytes - memory[name] <= 8  # for the model's one bias
+        assert memory["weights"] == model.tokens.weight.nbytes
+
+
+def test_memory_of_words_is_that_of_two_tables(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("a b c d e f g h\n" * 30)
+    words = len(load_text(TextOptions(path=str(path))).words)
+    document = inspect_data(InspectionOptions(path=str(path), text=True, dim=10))
+    assert document["memory"]["weights"] == 2 * words * 10 * 4
+    assert document["memory"]["cfsgd"] == 2 * words * 4
+    assert document["lr"] is None
+    assert "default rates" in document["lr_reason"]
+
+
+def test_more_tokens_in_a_sample_take_smaller_rates():
+    ranges = [learning_rates(tokens) for tokens in (1, 2, 6, 20, 39)]
+    assert all(found["low"] < found["high"] for found in ranges)
+    highs = [found["high"] for found in ranges]
+    assert highs == sorted(highs, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "low", "high"), [(2, 0.13, 1.6), (39, 0.01, 0.68)], ids=["MovieLens-1M", "Criteo"]
+)
+def test_the_range_lies_within_the_measured_ones(tokens, low, high):
+    """docs/learning_rate.md: those within 0.002 of the best validation AUC."""
+    found = learning_rates(tokens)
+    assert low < found["low"] < found["high"] < high
+
+
+def test_a_steep_polynomial_tail_is_told_from_one_below_two(tmp_path):
+    def corollary(nu):
+        counts = (3e4 * np.arange(1.0, 200.0) ** -nu).astype(int)
+        counts = counts[counts > 0]
+        tokens = np.repeat(np.arange(len(counts)), counts)
+        (tmp_path / "x.csv").write_text("\n".join(["t", *tokens.astype(str)]))
+        document = inspect_data(InspectionOptions(path=str(tmp_path / "x.csv")))
+        return document["fields"][0]
+
+    steep, flat = corollary(2.5), corollary(1.1)
+    assert steep["fit"]["family"] == flat["fit"]["family"] == "polynomial"
+    assert steep["fit"]["nu"] == pytest.approx(2.5, abs=0.1)
+    assert steep["corollary"] == {"applies": True, "reason": None, "top": 3}
+    assert not flat["corollary"]["applies"]
+    assert "below 2" in flat["corollary"]["reason"]
+
+
+def test_a_field_of_one_token_and_one_of_tokens_seen_once(tmp_path):
+    (tmp_path / "x.csv").write_text("\n".join(["a,b", *(f"x,{n}" for n in range(100))]))
+    one, once = inspect_data(InspectionOptions(path=str(tmp_path / "x.csv")))["fields"]
+    assert (one["tokens"], one["effective_tokens"], one["top_1"]) == (1, 1.0, 1.0)
+    assert (once["singletons"], once["effective_tokens"]) == (100, pytest.approx(100))
+    for field in (one, once):
+        assert field["fit"]["family"] is None
+        assert not field["corollary"]["applies"]
+        assert field["corollary"]["reason"]
+    assert one["promise"]["median"]["iterations"] < 1 < once["promise"]["median"]["iterations"]
+
+
+def test_the_document_is_plain_json():
+    document = inspect_data(InspectionOptions(), command="freqsgd inspect")
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    assert document["kind"] == "inspection"
+    assert document["dataset"]["tokens"] == sum(field["tokens"] for field in document["fields"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dataset": "nope"}, "unknown dataset 'nope'"),
+        ({"dataset": "criteo", "path": "x.csv"}, "dataset does not go with own files"),
+        ({"dataset": "criteo", "features": ("a",)}, "features does not go with the dataset criteo"),
+        ({"path": "x.txt", "text": True, "label": "a"}, "label does not go with text"),
+        ({"path": "x.csv", "label": "a", "features": ("a",)}, "cannot be feature and label"),
+        ({"path": "x.csv", "features": ("a",), "numeric": ("a",)}, "named twice"),
+        ({"path": "x.csv", "numeric_rule": "sqrt"}, "unknown numeric rule 'sqrt'"),
+        ({"path": ""}, "name a file or folder"),
+        ({"dim": 0}, "dim must be at least 1"),
+        ({"min_count": 0}, "min count must be at least 1"),
+    ],
+)
+def test_options_that_do_not_fit_together(options, message):
+    with pytest.raises(DataError, match=message):
+        inspect_data(InspectionOptions(**options))
