@@ -18,7 +18,7 @@ def make_buckets(level: float, power: float) -> list[dict[str, Any]]:
             {
                 "from": low,
                 "to": 2 * low - 1,
-                "tokens": 100 // low,
+                "tokens": 1000 // low,
                 "norm2": value,
                 "norm2_per_occurrence": value / low**2,
                 "linear2": 3 * value,

@@ -63,6 +63,19 @@ def test_the_trend_of_gradients_is_told_whichever_way_it_comes_out(cfsgd, words)
     assert words in text
 
 
+def test_a_few_tokens_do_not_speak_for_the_rare_and_the_frequent():
+    results = make_diagnosed()
+    every = [results["diagnosis"]["prediction"]]
+    every += [
+        entry["buckets"] for run in results["runs"] for entry in run["diagnosis"]["gradients"]
+    ]
+    for buckets in every:
+        buckets[0]["tokens"] = 9
+    text = said(results)[VECTORS]
+    assert "for tokens that occur 2 to 3 times and" in text
+    assert "The bounds predict 2.6 and 0.42" in text
+
+
 def test_gradients_are_compared_after_the_last_epoch_that_both_runs_have():
     results = make_diagnosed(cfsgd=((1.0, 0.0), (2.0, 0.5)))
     assert said(results)[VECTORS].startswith("After epoch 1 the mean")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ __all__ = [
     "Moments",
     "Ratios",
     "Relation",
+    "ends",
     "errors_left",
     "exponent",
     "read_moments",
@@ -22,6 +23,7 @@ __all__ = [
 ]
 
 MEASURES = {"norm2": "vectors", "linear2": "linear weights"}
+ENOUGH = 10  # tokens of a bucket that stands for rare or frequent ones
 PREDICTED = ("cfsgd", "fasgd")  # the theory has a bound for them
 
 
@@ -174,6 +176,12 @@ def _errors(buckets: Iterable[Bucket]) -> Iterator[Bucket]:
         square = one.values.get("linear2_per_occurrence", 0)
         if square > 0:
             yield Bucket(one.low, one.high, one.tokens, {"error": math.sqrt(square)})
+
+
+def ends(buckets: Sequence[Bucket]) -> tuple[Bucket, Bucket]:
+    """The rarest and the most frequent tokens, of which there are enough for a mean."""
+    many = [one for one in buckets if one.tokens >= ENOUGH] or buckets
+    return many[0], many[-1]
 
 
 def exponent(buckets: Iterable[Bucket], key: str = "ratio") -> float | None:

@@ -11,6 +11,7 @@ from freqsgd.report.diagnosis import (
     Bucket,
     Moments,
     Ratios,
+    ends,
     errors_left,
     exponent,
     read_moments,
@@ -148,8 +149,8 @@ def _ends(found: list[Ratios]) -> str:
     sentences = []
     for ratios in found:
         for epoch in figures.some_epochs(ratios.by_epoch):
-            buckets = ratios.by_epoch[epoch]
-            rare, frequent = (ratio_shown(buckets[k].values["ratio"]) for k in (0, -1))
+            found_ends = ends(ratios.by_epoch[epoch])
+            rare, frequent = (ratio_shown(one.values["ratio"]) for one in found_ends)
             sentences.append(
                 f"{ratios.run.label} after epoch {epoch}: {rare} for the rarest, {frequent} for "
                 "the most frequent tokens."

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from freqsgd.report.diagnosis import MEASURES, Moments, Ratios, exponent, read_moments, read_ratios
+from freqsgd.report.diagnosis import (
+    MEASURES,
+    Moments,
+    Ratios,
+    ends,
+    exponent,
+    read_moments,
+    read_ratios,
+)
 from freqsgd.report.results import Results
 from freqsgd.report.summary import Statement
 from freqsgd.report.wording import ratio
@@ -55,7 +63,7 @@ def _in_proportion(slope: float) -> str:
 
 def _ratio_words(ratios: Ratios) -> str:
     epoch, buckets = ratios.last
-    rare, frequent = buckets[0], buckets[-1]
+    rare, frequent = ends(buckets)
     power, predicted = exponent(buckets), exponent(ratios.predicted)
     words = (
         f"After epoch {epoch} the mean squared gradient that SGD leaves is "
@@ -68,9 +76,9 @@ def _ratio_words(ratios: Ratios) -> str:
     words += f"; it goes as count^{power:.2f}"
     if predicted is None:
         return f"{words}."
-    ends = [ratio_shown(one.values["ratio"]) for one in (ratios.predicted[0], ratios.predicted[-1])]
+    low, high = (ratio_shown(one.values["ratio"]) for one in ends(ratios.predicted))
     return (
-        f"{words}. The bounds predict {ends[0]} and {ends[1]}, as count^{predicted:.2f}: "
+        f"{words}. The bounds predict {low} and {high}, as count^{predicted:.2f}: "
         f"{_verdict(power, predicted)}."
     )
 
