@@ -9,7 +9,18 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import freqsgd
-from freqsgd.cli import analogy, compare, data, export, inspect, neighbors, predict, train, tune
+from freqsgd.cli import (
+    analogy,
+    compare,
+    data,
+    export,
+    inspect,
+    neighbors,
+    predict,
+    theory,
+    train,
+    tune,
+)
 from freqsgd.cli.panels import Panels
 from freqsgd.data.dataset import DataError, DataWarning
 
@@ -33,6 +44,7 @@ app.command()(export.export)
 app.command()(neighbors.neighbors)
 app.command()(analogy.analogy)
 app.command("inspect")(inspect.inspect_data)
+app.command()(theory.theory)
 app.add_typer(data.app, name="data")
 
 

@@ -27,7 +27,7 @@ _JOB = np.dtype(
         ("outputs", np.int64),
         ("keep", np.int64),  # address: chance that a cell is kept as drawn, (cells,) float64
         ("other", np.int64),  # address: the cell that is taken otherwise, (cells,) int64
-        ("positive", np.int64),  # address: chance of a positive label, (cells,) float64
+        ("positive", np.int64),  # address: chance of the label 1, (repetitions, cells) float64
         ("steps", np.int64),  # address: step size of each token, (tokens,) float64
         ("counting", np.int64),
         ("lr", np.float64),
@@ -93,7 +93,8 @@ def _repetition(job, repetition):
     cells = users * items
     keep = numba.carray(pointer(job.keep), cells, dtype=np.float64)
     other = numba.carray(pointer(job.other), cells, dtype=np.int64)
-    positive = numba.carray(pointer(job.positive), cells, dtype=np.float64)
+    chances = job.positive + repetition * cells * 8
+    positive = numba.carray(pointer(chances), cells, dtype=np.float64)
     steps = numba.carray(pointer(job.steps), tokens, dtype=np.float64)
     own = repetition * tokens * dim * 8
     rows = numba.carray(pointer(job.rows + own), (tokens, dim), dtype=np.float64)
