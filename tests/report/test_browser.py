@@ -2,75 +2,31 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from freqsgd.report import write_report
+from tests.report.conftest import wait_until
 from tests.report.made_up import HOSTILE, make_results, make_run, make_study, make_tuned
 from tests.report.made_up_text import make_text_results, make_text_run
 
 pytestmark = pytest.mark.ci
 
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-
-def wait_until(page, expression: str) -> None:
-    """Wait for a change of the page; Playwright's own way needs eval, which the page forbids."""
-    for _ in range(100):
-        if page.evaluate(expression):
-            return
-        page.wait_for_timeout(100)
-    pytest.fail(f"still not so after 10 seconds: {expression}")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    pytest.importorskip("plotly", reason="plotly is not installed")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("chromium is not installed")
-    with playwright.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        yield found
-        found.close()
-
 
 @pytest.fixture
-def open_page(browser, tmp_path) -> Iterator[Callable[..., Any]]:
-    """Opens a report; at the end no page has complained or asked for anything but itself."""
-    complaints: list[str] = []
-    requests: list[str] = []
-    contexts = []
+def open_page(open_file, tmp_path) -> Callable[..., Any]:
+    """Opens a report."""
+    numbers = itertools.count()
 
     def open_report(results: dict[str, Any] | None = None, **options: Any) -> Any:
-        path = tmp_path / f"report-{len(contexts)}.html"
+        path = tmp_path / f"report-{next(numbers)}.html"
         write_report(results or make_results(), path)
-        contexts.append(browser.new_context(**options))
-        page = contexts[-1].new_page()
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(path.as_uri())
-        wait_until(page, "[...document.querySelectorAll('.chart')].every(c => c._fullLayout)")
-        return page
+        return open_file(path, **options)
 
-    yield open_report
-    for context in contexts:
-        context.close()
-    assert complaints == []
-    assert len(requests) == len(contexts)
-    assert all(url.startswith("file:") for url in requests)
+    return open_report
 
 
 def first_column(page) -> list[str]:

@@ -21,11 +21,13 @@ from freqsgd.report.picture_marks import draw_bars, draw_scatter, hide_cut_text
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["Panel", "write_picture", "write_pictures"]
+__all__ = ["Panel", "paint", "write_picture", "write_pictures"]
 
 DPI = 180
 INCH = 96  # pixels of a page
 HEIGHT = 340  # of a chart on a page
+TITLE_ROOM = 0.35
+# Up to so many panels: columns, width of a panel in inches, scale of its height.
 SIZES = ((1, 1, 6.6, 1.0), (4, 2, 5.2, 1.0), (9, 3, 3.9, 0.75), (math.inf, 5, 2.7, 0.8))
 
 
@@ -44,6 +46,13 @@ def write_picture(figure: Figure, path: Path, title: str = "") -> None:
 
 def write_pictures(panels: Sequence[Panel], path: Path, title: str = "") -> None:
     """Write figures beside each other as one PNG file, with one legend."""
+    file = io.BytesIO()
+    paint(panels, title).savefig(file, format="png", metadata={"Software": None})
+    write_file(path, file.getvalue(), "the picture")
+
+
+def paint(panels: Sequence[Panel], title: str = "") -> Any:
+    """The picture as a Matplotlib figure."""
     needs("matplotlib", "a picture")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
@@ -53,32 +62,24 @@ def write_pictures(panels: Sequence[Panel], path: Path, title: str = "") -> None
         check_known(content)
     columns, width, height = layout_of(contents)
     rows = math.ceil(len(panels) / columns)
-    title_room = 0.35 if title else 0.0
-    canvas = Canvas(
-        figsize=(columns * width, rows * height + title_room),
-        dpi=DPI,
-        layout="constrained",
-        facecolor="white",
-    )
+    size = columns * width, rows * height + (TITLE_ROOM if title else 0)
+    canvas = Canvas(size, dpi=DPI, layout="constrained", facecolor="white")
     FigureCanvasAgg(canvas)
     grid = list(canvas.subplots(rows, columns, squeeze=False).flat)
     named: dict[str, Any] = {}
+    bold = {"color": TEXT, "fontweight": "bold", "parse_math": False}
     for axes, panel, content in zip(grid, panels, contents, strict=False):
         named |= draw(axes, content)
-        axes.set_title(
-            panel.title, loc="left", fontsize=9, color=TEXT, fontweight="bold", parse_math=False
-        )
+        axes.set_title(panel.title, loc="left", fontsize=9, **bold)
     for axes in grid[len(panels) :]:
         axes.set_axis_off()
     if title:
-        canvas.suptitle(title, fontsize=11, color=TEXT, fontweight="bold", parse_math=False)
+        canvas.suptitle(title, fontsize=11, **bold)
     add_legend(canvas, named)
     canvas.draw_without_rendering()
     for axes in canvas.axes:
         hide_cut_text(axes)
-    file = io.BytesIO()
-    canvas.savefig(file, format="png", metadata={"Software": None})
-    write_file(path, file.getvalue(), "the picture")
+    return canvas
 
 
 def layout_of(contents: Sequence[dict[str, Any]]) -> tuple[int, float, float]:

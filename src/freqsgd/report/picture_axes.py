@@ -45,8 +45,8 @@ def draw_ticks(axis: Any, spec: Mapping[str, Any]) -> None:
     """Where ticks are and what they say."""
     from matplotlib import ticker
 
-    if spec.get("type") == "category":
-        return  # the bars have set them
+    if isinstance(axis.get_major_locator(), ticker.FixedLocator):
+        return  # bars have set their categories
     axis.set_minor_locator(ticker.NullLocator())
     if "tickvals" in spec:
         axis.set_ticks(
@@ -101,16 +101,17 @@ def place(spec: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def draw_shapes(axes: Any, layout: Mapping[str, Any]) -> None:
-    """Lines at a level, across the whole picture."""
+    """Lines that belong to no trace, as at a level across the whole picture."""
     for shape in layout.get("shapes", ()):
         x, y = ((shape[f"{side}0"], shape[f"{side}1"]) for side in "xy")
         line = shape["line"]
         look = {"linestyle": DASHES[line.get("dash", "solid")], "linewidth": POINT * line["width"]}
         which = {
-            ("axes fraction", "data"): axes.get_yaxis_transform,
-            ("data", "axes fraction"): axes.get_xaxis_transform,
+            ("axes fraction", "data"): axes.get_yaxis_transform(),
+            ("data", "axes fraction"): axes.get_xaxis_transform(),
+            ("data", "data"): axes.transData,
         }[place(shape)]
-        axes.plot(x, y, color=MUTED, transform=which(), zorder=1.5, **look)
+        axes.plot(x, y, color=MUTED, transform=which, zorder=1.5, **look)
 
 
 def draw_annotations(axes: Any, layout: Mapping[str, Any]) -> None:

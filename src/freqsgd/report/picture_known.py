@@ -15,7 +15,10 @@ COMMON = {"type": ("scatter", "bar"), "name": ANY, "meta": ANY, "x": ANY, "y": A
 TRACES: dict[str, dict[str, Any]] = {
     "scatter": {
         **COMMON,
-        "mode": ("lines", "markers", "lines+markers"),
+        "mode": ("lines", "markers", "lines+markers", "lines+markers+text"),
+        "opacity": ANY,
+        "text": ANY,
+        "textposition": ("middle left",),
         "line": {"color": ANY, "dash": ANY, "width": ANY, "shape": ("linear", "hv")},
         "marker": {
             "color": ANY,

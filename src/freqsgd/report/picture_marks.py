@@ -28,7 +28,7 @@ MARKERS = {
     "triangle-down": "v",
     "pentagon": "p",
 }
-BAR_TEXT = 6.5
+SMALL_TEXT = 6.5
 
 
 def floats(values: Sequence[Any]) -> list[float]:
@@ -44,16 +44,17 @@ def draw_scatter(axes: Any, trace: Mapping[str, Any]) -> Any:
     mode = trace["mode"]
     line, marker = trace.get("line", {}), trace.get("marker", {})
     colour = marker["color"] if "markers" in mode else line["color"]
-    look: dict[str, Any] = {"linestyle": "none", "marker": "none"}
+    faint = trace.get("opacity", 1)
+    look: dict[str, Any] = {"linestyle": "none", "marker": "none", "alpha": faint}
     if "lines" in mode:
         steps = "steps-post" if line.get("shape") == "hv" else "default"
         width = POINT * line.get("width", 2)
         style = {"linestyle": DASHES[line.get("dash", "solid")], "linewidth": width}
-        axes.plot(x, y, color=line["color"], drawstyle=steps, zorder=2, **style)
+        axes.plot(x, y, color=line["color"], alpha=faint, drawstyle=steps, zorder=2, **style)
         look |= style
     if "markers" in mode:
         symbol = MARKERS[marker.get("symbol", "circle")]
-        opacity = marker.get("opacity", 1)
+        opacity = faint * marker.get("opacity", 1)
         given = marker.get("size", 6)
         sizes = floats(given) if isinstance(given, list | tuple) else [float(given)] * len(x)
         areas = [(POINT * size) ** 2 for size in sizes]
@@ -61,9 +62,30 @@ def draw_scatter(axes: Any, trace: Mapping[str, Any]) -> Any:
             x, y, areas, color=colour, marker=symbol, alpha=opacity, linewidths=0, zorder=3
         )
         look |= {"marker": symbol, "markersize": 4.5, "alpha": opacity}
+    if "text" in mode:
+        write_beside(axes, x, y, trace["text"], colour)
     if "error_y" in trace:
         draw_intervals(axes, x, y, trace["error_y"], colour)
     return Line2D([], [], color=colour, markeredgewidth=0, **look)
+
+
+def write_beside(
+    axes: Any, x: list[float], y: list[float], words: Sequence[str], colour: str
+) -> None:
+    """Words to the left of points."""
+    for across, up, text in zip(x, y, words, strict=True):
+        if text and not math.isnan(up):
+            axes.annotate(
+                plain_text(text),
+                (across, up),
+                (-5, 0),
+                textcoords="offset points",
+                ha="right",
+                va="center",
+                color=colour,
+                fontsize=SMALL_TEXT,
+                parse_math=False,
+            )
 
 
 def draw_intervals(
@@ -115,7 +137,7 @@ def write_in_bar(axes: Any, bar: Any, words: str) -> None:
         ha="center",
         va="top" if height >= 0 else "bottom",
         color="white",
-        fontsize=BAR_TEXT,
+        fontsize=SMALL_TEXT,
         parse_math=False,
     )
     text.set_gid("in-bar")

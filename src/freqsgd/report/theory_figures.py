@@ -90,7 +90,7 @@ def drawn(
     title: str,
     level: float | None = None,
 ) -> Figure | None:
-    """Traces by rank on a logarithmic axis that holds all points; those without any are left out."""
+    """Traces that have points, by rank, on a logarithmic axis that holds all of them."""
     used = [trace for trace in traces if any(trace["y"])]
     if not used:
         return None

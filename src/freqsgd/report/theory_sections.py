@@ -152,7 +152,7 @@ def late_note(theory: Theory) -> str:
         return ""
     return (
         " CF-SGD's iterate is drawn from the second half of all, that of others from all, as the "
-        "theorems have it: compare them in the next charts, which draw alike."
+        "theorems have it: compare them in the next charts, where all are drawn alike."
     )
 
 
