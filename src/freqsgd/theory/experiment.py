@@ -245,7 +245,7 @@ class _Experiment:
 
     def _simulate(self, method: Method, times: NDArray[np.int64], stage: str, seed: int) -> Runs:
         stage, total = f"{stage}, {method.optimizer}", self.T * len(times)
-        return simulate(
+        runs = simulate(
             self.problem,
             method,
             times,
@@ -253,6 +253,14 @@ class _Experiment:
             threads=self.threads,
             progress=lambda done: self.progress(stage, done, total),
         )
+        left = runs.left[runs.left >= 0]
+        if len(left) > len(times) - 2:
+            raise DataError(
+                f"{method.optimizer}: rows left the ball of radius {self.settings.radius:g} in "
+                f"{len(left)} of {len(times)} repetitions, the first in iteration "
+                f"{int(left.min()):,}: these runs are invalid; try a larger --radius"
+            )
+        return runs
 
     def _measure(self, method: Method, alpha: float) -> Measured:
         """Run a method, and look at its iterates at random times and at the end."""
@@ -265,18 +273,8 @@ class _Experiment:
         runs = self._simulate(method, np.take_along_axis(times, order, 1), "simulating", seed=0)
         places = np.argsort(order, axis=1).T[:, :, None, None]
         runs = replace(runs, iterates=np.take_along_axis(runs.iterates, places, 0))
-        self._check_ball(method, runs)
         last = settings.output == "last"
         return Measured(self.problem, method, alpha, self._bound(method), runs, self.T, last)
-
-    def _check_ball(self, method: Method, runs: Runs) -> None:
-        left = runs.left[runs.left >= 0]
-        if len(runs.left) - len(left) < 2:
-            raise DataError(
-                f"{method.optimizer}: rows left the ball of radius {self.settings.radius:g} in "
-                f"{len(left)} of {len(runs.left)} repetitions, the first in iteration "
-                f"{int(left.min()):,}: these runs are invalid; try a larger --radius"
-            )
 
     def _improvement(self, measured: dict[str, Measured], name: str) -> dict[str, Any]:
         """SGD's error over that of another method, at iterates of the same kind."""

@@ -1,0 +1,187 @@
+"""The theorems where they must hold, on problems that are simulated."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from freqsgd.cli.app import app
+from freqsgd.data.dataset import DataError
+from freqsgd.theory import bounds
+from freqsgd.theory.experiment import Settings, run
+from freqsgd.theory.improvement import counting_factor, error_improvement
+from freqsgd.theory.statements import NAMES
+
+SIZES = {"users": 16, "items": 16, "iterations": 400_000, "repetitions": 60}
+TAILS = ("exponential", "polynomial")
+SMALL = {"users": 4, "items": 3, "iterations": 3000, "repetitions": 6}
+
+
+@pytest.fixture(scope="module")
+def documents():
+    return {tail: run(Settings(tail=tail, **SIZES)) for tail in TAILS}
+
+
+@pytest.fixture(scope="module")
+def uniform():
+    return run(Settings(tail="uniform", **{**SMALL, "items": 4}))
+
+
+def by_optimizer(entries):
+    return {entry["optimizer"]: entry for entry in entries}
+
+
+def known(document):
+    problem, tokens = document["problem"], document["tokens"]
+    return np.array(tokens["p"]), np.array(tokens["sigma2"]), problem["gap"], problem["smoothness"]
+
+
+@pytest.mark.parametrize("tail", TAILS)
+def test_measured_errors_are_below_the_explicit_bounds(documents, tail):
+    document = documents[tail]
+    p, sigma2, gap, L = known(document)
+    T, G = SIZES["iterations"], document["problem"]["gradient_bound"]
+    limits = {
+        "sgd": bounds.sgd_bound(p, sigma2, gap, L, T),
+        "fasgd": bounds.fasgd_bound(p, sigma2, gap, L, T),
+        "cfsgd": bounds.cfsgd_bound(p, sigma2, gap, L, T, G),
+    }
+    for name, entry in by_optimizer(document["runs"]).items():
+        assert entry["invalid"] == 0
+        if name in limits:
+            assert (np.array(entry["high"]) < limits[name]).all()
+            assert (np.array(entry["high"]) < entry["bound"]).all()
+
+
+@pytest.mark.parametrize("optimizer", ["fasgd", "cfsgd"])
+@pytest.mark.parametrize("tail", TAILS)
+def test_the_improvement_over_sgd_grows_along_the_tail(documents, tail, optimizer):
+    slope = by_optimizer(documents[tail]["improvements"])[optimizer]["slope"]
+    assert 0 < slope["low"] < slope["measured"] < slope["high"]
+    assert slope["predicted"] == {"exponential": 0.1, "polynomial": 1.0}[tail]
+
+
+@pytest.mark.parametrize("optimizer", ["fasgd", "cfsgd"])
+@pytest.mark.parametrize("tail", TAILS)
+def test_top_tokens_are_within_a_constant_of_sgd(documents, tail, optimizer):
+    document = documents[tail]
+    top = document["problem"]["top_users"]
+    entry = by_optimizer(document["improvements"])[optimizer]
+    worst = {"exponential": math.sqrt(2 / (1 - 1 / math.e)), "polynomial": 4}[tail]
+    assert 0 < top < SIZES["users"]
+    assert (np.array(entry["measured"][:top]) > 1 / worst).all()
+
+
+@pytest.mark.parametrize("tail", TAILS)
+def test_predictions_are_those_of_the_theory(documents, tail):
+    document = documents[tail]
+    p, sigma2, gap, L = known(document)
+    entries = by_optimizer(document["improvements"])
+    np.testing.assert_allclose(entries["fasgd"]["bound"], error_improvement(p, sigma2))
+    counted = error_improvement(p, sigma2) / counting_factor(p, sigma2, gap, L)
+    np.testing.assert_allclose(entries["cfsgd"]["bound"], counted)
+    np.testing.assert_allclose(
+        entries["fasgd"]["iterations"], 1 / (p * (p @ sigma2 / (p**2 @ sigma2)))
+    )
+    assert set(entries["sbcd"]) == {"optimizer", "measured", "low", "high"}
+
+
+@pytest.mark.parametrize("tail", TAILS)
+def test_every_statement_is_checked_and_holds(documents, tail):
+    checks = documents[tail]["checks"]
+    assert [check["statement"] for check in checks if not check["holds"]] == []
+    words = " ".join(check["statement"] for check in checks)
+    for part in ("Assumption 1", "Proposition 1", "Theorem 1", "Theorem 2", "Theorem 3", "tail"):
+        assert part in words
+
+
+def test_uniform_frequencies_make_fasgd_and_sgd_one(uniform):
+    runs = by_optimizer(uniform["runs"])
+    np.testing.assert_allclose(runs["fasgd"]["measured"], runs["sgd"]["measured"], rtol=1e-6)
+    assert any(
+        "Corollary 1" in check["statement"] and check["holds"] for check in uniform["checks"]
+    )
+    assert uniform["problem"]["rate"] is None
+
+
+def test_the_last_iterate_can_be_looked_at_instead():
+    entries = {
+        output: by_optimizer(run(Settings(output=output, **SMALL))["runs"])
+        for output in ("random", "last")
+    }
+    for name in NAMES:
+        assert entries["last"][name]["measured"] != entries["random"][name]["measured"]
+        assert entries["last"][name]["steps"] == entries["random"][name]["steps"]
+
+
+def test_the_same_seed_gives_the_same_document_whatever_the_threads():
+    one, other = (run(Settings(**SMALL), threads=threads) for threads in (1, 2))
+    for document in (one, other):
+        del document["created"], document["seconds"]
+    assert one == other
+    assert run(Settings(seed=1, **SMALL))["tokens"]["sigma2"] != one["tokens"]["sigma2"]
+
+
+def test_too_few_iterations_are_refused_with_the_number_that_is_needed():
+    with pytest.raises(DataError, match="Theorem 3 needs at least") as refused:
+        run(Settings(**{**SMALL, "iterations": 20}))
+    words = str(refused.value).split("at least ")[1]
+    needed = int(words.split(" ")[0].replace(",", ""))
+    assert needed > 20
+    run(Settings(**{**SMALL, "iterations": 2 * needed}))
+
+
+def test_a_ball_that_rows_leave_makes_the_run_invalid(monkeypatch):
+    monkeypatch.setattr("freqsgd.theory.problem.START_NORM", 0.99)
+    document = run(Settings(**SMALL))
+    left = [check for check in document["checks"] if "ball" in check["statement"]]
+    assert [check["holds"] for check in left] == [False]
+    assert "left out" in left[0]["detail"]
+    assert any(entry["invalid"] for entry in document["runs"])
+    monkeypatch.setattr("freqsgd.theory.problem.HIDDEN_NORM", 3.0)
+    with pytest.raises(DataError, match=r"left the ball of radius 4 .* larger --radius"):
+        run(Settings(**SMALL))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"tail": "fat"}, "unknown tail 'fat': known are uniform, exponential, polynomial"),
+        ({"rate": -1.0}, "tau must be a finite number > 0"),
+        ({"tail": "polynomial", "rate": math.nan}, "nu must be a finite number > 0"),
+        ({"rate": 1000.0}, "the rarest would never be drawn"),
+        ({"tail": "uniform", "rate": 1.0}, "uniform distribution has no rate"),
+        ({"output": "best"}, "unknown output 'best'"),
+        ({"users": 1}, "users must be at least 2"),
+        ({"dim": 0}, "dim must be at least 1"),
+        ({"radius": math.inf}, "radius must be a positive number"),
+        ({"repetitions": 1}, "repetitions must be at least 2"),
+        ({"users": 10_000, "items": 10_000}, "more than the 50,000,000 that fit"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(options, words):
+    with pytest.raises(DataError, match=words):
+        run(Settings(**{**SMALL, **options}))
+
+
+def test_the_command_writes_document_page_and_pictures(tmp_path):
+    out = tmp_path / "out"
+    command = "theory --users 4 --items 3 --iterations 3000 --repetitions 6 --out"
+    result = CliRunner().invoke(app, [*command.split(), str(out)])
+    assert result.exit_code == 0, result.output
+    assert "Theorem 1" in result.output
+    assert f"report: {out / 'theory.html'}" in result.output
+    document = json.loads((out / "theory.json").read_text())
+    assert document["kind"] == "theory"
+    assert document["problem"]["users"] == 4
+    assert b"Theorem 3" in (out / "theory.html").read_bytes()
+    assert sorted(path.suffix for path in out.iterdir()).count(".png") >= 3
+
+
+def test_the_command_refuses_a_folder_that_cannot_be_made_before_it_simulates(tmp_path):
+    (tmp_path / "file").write_text("")
+    result = CliRunner().invoke(app, ["theory", "--out", str(tmp_path / "file")])
+    assert isinstance(result.exception, DataError)
+    assert "cannot make the folder" in str(result.exception)
