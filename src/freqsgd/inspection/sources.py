@@ -69,9 +69,9 @@ class _TableFiles:
     def read(self) -> Iterator[tuple[NDArray[np.int32], float]]:
         malformed = MalformedRows(self._bad_rows)
         reader = SampleReader(self.columns, self.table, malformed, add=True)
-        for path, part in _parts_done(self._files):
+        for path, before, share in _with_shares(self._files):
             for samples in ahead(reader.read(path, format_for(self._kind, path))):
-                yield samples.codes, part(samples.done)
+                yield samples.codes, before + share * samples.done
         if malformed.count:
             warnings.warn(malformed.dropped(), DataWarning, stacklevel=2)
 
@@ -87,9 +87,9 @@ class _TextFiles:
         self.table = self._reader.table
 
     def read(self) -> Iterator[tuple[NDArray[np.int32], float]]:
-        for path, part in _parts_done(self._files):
+        for path, before, share in _with_shares(self._files):
             for codes, _, done in self._reader.read(path):
-                yield codes[codes != 0].reshape(-1, 1), part(done)
+                yield codes[codes != 0].reshape(-1, 1), before + share * done
         if self._reader.replaced:
             warning = replaced_warning([(str(k), n) for k, n in self._reader.replaced.items()])
             warnings.warn(warning, DataWarning, stacklevel=2)
@@ -109,20 +109,13 @@ class _Generated:
         yield code_frame(self._frame, self.columns, self.table, add=True), 1.0
 
 
-class _PartDone:
-    """How much of all files is done, by how much of one is."""
-
-    def __init__(self, before: int, size: int, total: int) -> None:
-        self._before, self._size, self._total = before, size, max(total, 1)
-
-    def __call__(self, done: float) -> float:
-        return (self._before + done * self._size) / self._total
-
-
-def _parts_done(files: Sequence[Path]) -> Iterator[tuple[Path, _PartDone]]:
+def _with_shares(files: Sequence[Path]) -> Iterator[tuple[Path, float, float]]:
+    """Each file, the part of all bytes that come before it, and the part that it holds."""
     sizes = [path.stat().st_size for path in files]
-    for number, path in enumerate(files):
-        yield path, _PartDone(sum(sizes[:number]), sizes[number], sum(sizes))
+    total, before = max(sum(sizes), 1), 0
+    for path, size in zip(files, sizes, strict=True):
+        yield path, before / total, size / total
+        before += size
 
 
 def open_source(options: InspectionOptions) -> Source:
