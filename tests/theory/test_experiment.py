@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from freqsgd.data.dataset import DataError
 from freqsgd.theory import bounds
 from freqsgd.theory.experiment import Settings, run
 from freqsgd.theory.improvement import counting_factor, error_improvement
+from freqsgd.theory.simulation import simulate
 from freqsgd.theory.statements import NAMES
 
 SIZES = {"users": 16, "items": 16, "iterations": 400_000, "repetitions": 60}
@@ -140,8 +142,15 @@ def test_a_ball_that_rows_leave_makes_the_run_invalid(monkeypatch):
     assert [check["holds"] for check in left] == [False]
     assert "left out" in left[0]["detail"]
     assert any(entry["invalid"] for entry in document["runs"])
-    with pytest.raises(DataError, match=r"left the ball of radius 4 .* larger --radius"):
-        run(Settings(**{**SMALL, "repetitions": 2}))
+
+
+def test_a_ball_that_all_rows_leave_is_an_error(monkeypatch):
+    def gone(problem, method, times, *rest, **options):
+        return replace(simulate(problem, method, times, *rest, **options), left=times[:, -1] - 1)
+
+    monkeypatch.setattr("freqsgd.theory.experiment.simulate", gone)
+    with pytest.raises(DataError, match=r"left the ball of radius 4 in 6 of 6 .* larger --radius"):
+        run(Settings(**SMALL))
 
 
 @pytest.mark.parametrize(
