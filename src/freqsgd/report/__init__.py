@@ -41,6 +41,7 @@ def write_report(results: Mapping[str, Any], path: Path) -> None:
 def write_theory(document: Mapping[str, Any], folder: Path) -> Path:
     """Write ``theory.html`` and its pictures from the content of a ``theory.json``."""
     needs("plotly", "the report")
+    needs("matplotlib", "a picture")
     from freqsgd.report.picture import write_pictures
     from freqsgd.report.theory import read_theory
     from freqsgd.report.theory_sections import PICTURES, render_theory, theory_panels
@@ -56,6 +57,7 @@ def write_theory(document: Mapping[str, Any], folder: Path) -> Path:
 def write_inspection(document: Mapping[str, Any], folder: Path) -> Path:
     """Write ``inspect.html`` and its pictures from the content of an ``inspect.json``."""
     needs("plotly", "the report")
+    needs("matplotlib", "a picture")
     from freqsgd.report.inspection import read_inspection
     from freqsgd.report.inspection_sections import (
         PICTURES,

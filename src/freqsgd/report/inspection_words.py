@@ -31,7 +31,7 @@ def inspection_title(inspection: Inspection) -> str:
 
 def percent(share: float) -> str:
     """A share; what is not 0 does not look like it."""
-    digits = 0 if share >= 0.095 or share == 0 else 1 if share >= 0.001 else 3
+    digits = 0 if share >= 0.0995 or share == 0 else 1 if share >= 0.001 else 3
     return f"{100 * share:.{digits}f}%"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from freqsgd.report.figures import NO_BOX, figure, level_line
@@ -53,7 +54,7 @@ def error(theory: Theory, side: str) -> Figure | None:
     places = theory.places(side)
     traces: list[dict[str, Any]] = []
     for order, (run, style) in enumerate(zip(theory.runs, looks(theory), strict=False)):
-        name = f"{run.label}, bound"
+        name = f"{escape(run.label)}, bound"
         traces.append(line(theory, places, run.bound, order, style.light, BOUND, name))
         traces.append(measured(theory, places, run, order, style))
     return drawn(theory, places, traces, "E‖∇f‖²")
@@ -71,7 +72,7 @@ def improvement(theory: Theory, side: str) -> Figure | None:
         style = looks(theory)[order]
         lines = {"bounds": (entry.bound, BOUND), "corollary": (in_error(entry), COROLLARY)}
         traces += [
-            line(theory, places, column, order, style.light, dash, f"{entry.label}, {what}")
+            line(theory, places, column, order, style.light, dash, f"{escape(entry.label)}, {what}")
             for what, (column, dash) in lines.items()
         ]
         traces.append(measured(theory, places, entry, order, style))
@@ -164,7 +165,7 @@ def measured(
     values = [positive(entry.measured[place]) for place in places]
     ends = [(entry.low[place], entry.high[place]) for place in places]
     return {
-        **points(theory, places, values, order, style, f"{entry.label}, measured"),
+        **points(theory, places, values, order, style, f"{escape(entry.label)}, measured"),
         "customdata": [list(pair) for pair in ends],
         "error_y": {
             "type": "data",
@@ -177,7 +178,7 @@ def measured(
             "width": 0,
             "color": style.light,
         },
-        "hovertemplate": f"<b>{entry.label}</b> %{{y:.3~g}} (%{{customdata[0]:.3~g}} to "
+        "hovertemplate": f"<b>{escape(entry.label)}</b> %{{y:.3~g}} (%{{customdata[0]:.3~g}} to "
         f"%{{customdata[1]:.3~g}})<br>rank %{{x}}{NO_BOX}",
     }
 

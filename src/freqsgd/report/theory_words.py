@@ -30,7 +30,7 @@ def tail_words(theory: Theory) -> str:
     if tail in SYMBOLS and rate is not None:
         article = "an" if tail == "exponential" else "a"
         return f"{article} {tail} tail ({SYMBOLS[tail]} = {rate:g})"
-    return "a uniform distribution" if tail == "uniform" else f"tail {tail}"
+    return f"{'a uniform' if tail == 'uniform' else 'an unknown'} distribution"
 
 
 def theory_title(theory: Theory) -> str:
