@@ -71,6 +71,9 @@ def test_a_few_tokens_do_not_speak_for_the_rare_and_the_frequent():
     ]
     for buckets in every:
         buckets[0]["tokens"] = 9
+    read = read_results(results)
+    figure = figures.gradient_ratios(read, read_ratios(read, "norm2"))
+    assert all(len(trace.x) == 5 for trace in figure.data)
     text = said(results)[VECTORS]
     assert "for tokens that occur 2 to 3 times and" in text
     assert "The bounds predict 2.6 and 0.42" in text
@@ -107,6 +110,16 @@ def test_the_scatter_plot_has_the_tokens_and_the_fitted_line():
     (line,) = figure.layout.shapes
     for x, y in ((line.x0, line.y0), (line.x1, line.y1)):
         assert math.log(y) == pytest.approx(-20 + 1.02 * math.log(x))
+
+
+def test_the_axis_of_ratios_holds_what_was_measured_and_predicted():
+    read = read_results(make_diagnosed())
+    found = read_ratios(read, "norm2")
+    low, high = figures.gradient_ratios(read, found).layout.yaxis.range
+    values = [one.values["ratio"] for one in found[0].predicted]
+    values += [one.values["ratio"] for buckets in found[0].by_epoch.values() for one in buckets]
+    assert low < math.log10(min(values))
+    assert high > math.log10(max(values))
 
 
 def test_errors_are_roots_of_what_the_buckets_say_at_epochs_that_all_runs_have():

@@ -10,6 +10,7 @@ from typing import Any
 from freqsgd.report.results import Results, Run, integer, mapping, number, numbers
 
 __all__ = [
+    "ENOUGH",
     "MEASURES",
     "Bucket",
     "Moments",
@@ -20,10 +21,11 @@ __all__ = [
     "exponent",
     "read_moments",
     "read_ratios",
+    "with_enough",
 ]
 
 MEASURES = {"norm2": "vectors", "linear2": "linear weights"}
-ENOUGH = 10  # tokens of a bucket that stands for rare or frequent ones
+ENOUGH = 10  # tokens of a bucket that is drawn or told of
 PREDICTED = ("cfsgd", "fasgd")  # the theory has a bound for them
 
 
@@ -178,9 +180,14 @@ def _errors(buckets: Iterable[Bucket]) -> Iterator[Bucket]:
             yield Bucket(one.low, one.high, one.tokens, {"error": math.sqrt(square)})
 
 
+def with_enough(buckets: Sequence[Bucket]) -> Sequence[Bucket]:
+    """Those with enough tokens for a mean; all if there are none."""
+    return [one for one in buckets if one.tokens >= ENOUGH] or buckets
+
+
 def ends(buckets: Sequence[Bucket]) -> tuple[Bucket, Bucket]:
-    """The rarest and the most frequent tokens, of which there are enough for a mean."""
-    many = [one for one in buckets if one.tokens >= ENOUGH] or buckets
+    """The rarest and the most frequent of them."""
+    many = with_enough(buckets)
     return many[0], many[-1]
 
 

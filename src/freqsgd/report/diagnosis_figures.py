@@ -8,7 +8,7 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from freqsgd.report.diagnosis import Bucket, Moments, Ratios
+from freqsgd.report.diagnosis import Bucket, Moments, Ratios, with_enough
 from freqsgd.report.figures import NO_BOX, OTHER_SIZE, figure, level_line
 from freqsgd.report.results import Results, Run
 from freqsgd.report.style import Style, styles
@@ -62,7 +62,7 @@ def gradient_ratios(results: Results, found: Sequence[Ratios]) -> Figure:
     for ratios in found:
         epochs = some_epochs(ratios.by_epoch)
         for order, epoch in enumerate(epochs):
-            buckets = ratios.by_epoch[epoch]
+            buckets = with_enough(ratios.by_epoch[epoch])
             trace = _line(ratios.run, ratios.place, looks[ratios.place], buckets, "ratio")
             hover = f"<b>{escape(ratios.run.label)}</b>, epoch {epoch}: %{{y:.3~g}}"
             trace["hovertemplate"] = f"{hover}<br>tokens that occur %{{customdata}}{NO_BOX}"
@@ -84,7 +84,7 @@ def error_left(
     traces = []
     for place, by_epoch in errors.items():
         run = results.runs[place]
-        trace = _line(run, place, looks[place], by_epoch[epoch], "error")
+        trace = _line(run, place, looks[place], with_enough(by_epoch[epoch]), "error")
         hover = f"<b>{escape(run.label)}</b> %{{y:.3~g}}"
         trace["hovertemplate"] = f"{hover}<br>tokens that occur %{{customdata}}{NO_BOX}"
         traces.append(trace)
@@ -107,9 +107,11 @@ def _by_count(
     shapes: list[dict[str, Any]],
 ) -> Figure:
     """Lines over buckets, and a dotted one that no run has drawn."""
-    low = min((min(trace["x"]) for trace in traces if trace["x"]), default=1.0)
-    high = max((max(trace["x"]) for trace in traces if trace["x"]), default=10.0)
-    room = 0.16 * math.log10(high / low) + 0.05  # for the names of lines
+    shown = with_enough(reference)
+    counts = [math.log10(x) for trace in traces for x in trace["x"]]
+    heights = [math.log10(y) for trace in traces for y in trace["y"]]
+    heights += [math.log10(one.values[key]) for one in shown]
+    room = 0.16 * (max(counts) - min(counts)) + 0.05  # for the names of lines
     return figure(
         traces,
         hovermode="closest",
@@ -117,11 +119,11 @@ def _by_count(
             **LOG,
             "title": {"text": COUNT},
             "showgrid": False,
-            "range": [math.log10(low) - room, math.log10(high) + 0.05],
+            "range": [min(counts) - room, max(counts) + 0.05],
         },
-        yaxis={**LOG},
-        shapes=[*shapes, *_segments(reference, key)],
-        annotations=[_name_of(reference[-1], key, words)] if reference else [],
+        yaxis={**LOG, "range": [min(heights) - 0.1, max(heights) + 0.1]},
+        shapes=[*shapes, *_segments(shown, key)],
+        annotations=[_name_of(shown[len(shown) // 2], key, words)] if shown else [],
     )
 
 
@@ -168,7 +170,7 @@ def _name_of(bucket: Bucket, key: str, words: str) -> dict[str, Any]:
         "text": words,
         "x": math.log10(bucket.middle),
         "y": math.log10(bucket.values[key]),
-        "xanchor": "right",
+        "xanchor": "left",
         "yanchor": "bottom",
         "showarrow": False,
     }

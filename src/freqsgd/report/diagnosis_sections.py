@@ -7,6 +7,7 @@ from html import escape
 
 from freqsgd.report import diagnosis_figures as figures
 from freqsgd.report.diagnosis import (
+    ENOUGH,
     MEASURES,
     Bucket,
     Moments,
@@ -24,6 +25,7 @@ from freqsgd.report.tables import plain_table
 
 __all__ = ["diagnosis_sections"]
 
+FEW = f" Buckets of fewer than {ENOUGH} tokens are in the data only."
 SADDLE = (
     "Below 1, SGD's gradients are the smaller ones, which need not be progress: vectors start near "
     "0, where their gradients vanish too, and grow as a run leaves that place."
@@ -98,7 +100,7 @@ def gradient_charts(results: Results) -> Iterator[Chart]:
             names = ", ".join(ratios.run.label for ratios in found)
             note = (
                 "Mean squared gradient of the training loss over the tokens of a bucket, SGD's "
-                "over the other's; above 1, SGD's is larger. Dotted: the ratio of the bounds."
+                f"over the other's; above 1, SGD's is larger. Dotted: the ratio of the bounds.{FEW}"
             )
             yield Chart(
                 f"gradients-{measure}",
@@ -139,7 +141,7 @@ def error_chart(
         description=f"Line chart of how far predictions are off by bucket of tokens: {ends}.",
         note="Mean predicted probability less the share of positive labels, over the training "
         "samples of a token; root mean square over the tokens of a bucket. It is the gradient "
-        "of the token's linear weight, per occurrence. Both axes are logarithmic.",
+        f"of the token's linear weight, per occurrence. Both axes are logarithmic.{FEW}",
         data=plain_table(["Occurrences", "Tokens", *labels], rows),
     )
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from freqsgd.data.dataset import Dataset
+from freqsgd.theory.improvement import error_improvement
 from freqsgd.training.engine import Engine
 from freqsgd.training.gradients import bucket_norms, buckets, squared_norms
 from freqsgd.training.moments import relate, row_moments, scatter
@@ -37,8 +38,6 @@ def describe_diagnosis(data: Dataset) -> dict[str, Any]:
     the same number of iterations (:mod:`freqsgd.theory.improvement`), for each bucket as the
     ratio of the mean bounds of its tokens: the harmonic mean of their improvements.
     """
-    from freqsgd.theory.improvement import error_improvement
-
     counts = data.token_counts
     seen, improvement = counts > 0, np.ones(len(counts))
     p = counts / len(data.splits.train)
