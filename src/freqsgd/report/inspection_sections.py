@@ -9,6 +9,7 @@ from freqsgd.report import inspection_figures as figures
 from freqsgd.report.documents import footer_html, opening_html
 from freqsgd.report.inspection import PLACES, Field, Inspection
 from freqsgd.report.inspection_words import (
+    count_of,
     fit_words,
     headline,
     inspection_title,
@@ -213,7 +214,9 @@ def frequent_table(inspection: Inspection) -> str:
     if not rows:
         return ""
     table = plain_table(["Field", "Tokens, with their occurrences"], rows, kind="settings")
-    return f'<details class="wide"><summary>{len(rows)} fields</summary>{table}</details>'
+    return (
+        f'<details class="wide"><summary>{count_of(len(rows), "field")}</summary>{table}</details>'
+    )
 
 
 def command_html(inspection: Inspection) -> str:

@@ -17,7 +17,7 @@ from freqsgd.report.wording import (
     times,
 )
 
-__all__ = ["fit_words", "headline", "inspection_title", "percent", "summarize"]
+__all__ = ["count_of", "fit_words", "headline", "inspection_title", "percent", "summarize"]
 
 FEW = 4  # things of a kind that are all named
 RATES = {"exponential": "tau", "polynomial": "nu"}
@@ -145,8 +145,9 @@ def effective(field: Field) -> str:
 
 def promise_words(inspection: Inspection) -> str:
     """What the bounds say of the median token and of one in the tail."""
+    several = " of all fields" if len(inspection.fields) > 1 else ""
     places = {
-        "median": "the median token of all fields",
+        "median": f"the median token{several}",
         "p90": "the token that 90% of all tokens are more frequent than",
     }
     told = [
