@@ -11,7 +11,7 @@ from freqsgd.report.summary import Statement
 from freqsgd.report.wording import (
     capitalized,
     enumerate_words,
-    ratio,
+    factor,
     size,
     thousands,
     times,
@@ -56,7 +56,7 @@ def headline(inspection: Inspection) -> list[Tile]:
         )
         tiles.append(Tile("The most frequent 10% of tokens have", percent(field.top_10), note))
     if promise := inspection.promise.get("median"):
-        note = f"that of SGD; {ratio_words(promise.iterations)} fewer iterations"
+        note = f"that of SGD; {factor(promise.iterations)} times fewer iterations"
         if promise.error < 1:
             note = "that of SGD: it is no better there"
         title = "Bound at the median token"
@@ -80,16 +80,6 @@ def state_tile(inspection: Inspection) -> Iterator[Tile]:
         share = "" if adam is None else times(mine, adam, "less", "more", "as much")
         note = f"{share}: Adam would keep {size(adam)}" if adam is not None else ""
         yield Tile("Optimizer state of CF-SGD", size(mine), note)
-
-
-def factor(value: float) -> str:
-    """How many times one number is another, also where it is less than once."""
-    return ratio(value) if value >= 0.95 else f"{value:.2g}"
-
-
-def ratio_words(value: float) -> str:
-    """A factor with its word."""
-    return f"{factor(value)} times"
 
 
 def summarize(inspection: Inspection) -> list[Statement]:

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from freqsgd.report.headline import Tile
 from freqsgd.report.results import integer, mapping, number
 from freqsgd.report.summary import Statement
-from freqsgd.report.theory import SIDES, Improvement, Slope, Theory, TheoryRun
+from freqsgd.report.theory import SIDES, Improvement, Theory, TheoryRun
+from freqsgd.report.theory_slopes import slopes
 from freqsgd.report.wording import (
     capitalized,
     duration,
     enumerate_words,
-    ratio,
+    factor,
     small_number,
     thousands,
     times,
@@ -162,11 +163,6 @@ def margin(run: TheoryRun) -> str:
     return f"{factor(min(ratios))} times" if ratios else ""
 
 
-def factor(value: float) -> str:
-    """How many times one number is another, also where it is less than once."""
-    return ratio(value) if value >= 0.95 else f"{value:.2g}"
-
-
 def interval(low: float | None, high: float | None) -> str:
     """A 95% interval in brackets; nothing where it is not known."""
     return "" if low is None or high is None else f" ({low:.3g} to {high:.3g})"
@@ -231,51 +227,6 @@ def top_gains(theory: Theory) -> Iterator[str]:
                 f"SGD's error over {entry.label}'s is {' to '.join(ends)} "
                 f"at the {thousands(len(values))} top tokens."
             )
-
-
-def slopes(theory: Theory) -> Iterator[str]:
-    """How fast improvements grow with rank, against what the bounds predict."""
-    for entry in theory.improvements:
-        if slope := entry.slope:
-            yield (
-                f"The logarithm of SGD's error over {entry.label}'s {grows(slope)} "
-                f"(95% interval {slope.low:.3g} to {slope.high:.3g}{over(slope)}): "
-                f"{verdict(slope)}{prediction(slope)}."
-            )
-
-
-def grows(slope: Slope) -> str:
-    """The slope itself."""
-    unit = "rank" if slope.axis == "rank" else f"unit of {slope.axis}"
-    verb = "rises" if slope.measured >= 0 else "falls"
-    return f"{verb} by {abs(slope.measured):.3g} per {unit}"
-
-
-def over(slope: Slope) -> str:
-    """Which tokens it was measured on."""
-    if slope.tokens is None:
-        return ""
-    names = SIDES.get(slope.side or "", slope.side if slope.side in SIDES.values() else "tokens")
-    return f", over {thousands(slope.tokens)} {names}"
-
-
-def verdict(slope: Slope) -> str:
-    """Whether the interval excludes 0."""
-    if slope.low > 0:
-        return "the rarer the token, the more is gained"
-    if slope.high < 0:
-        return "the rarer the token, the less is gained"
-    return "not told apart from no slope"
-
-
-def prediction(slope: Slope) -> str:
-    """What the bounds predict, and whether that is within the interval."""
-    if slope.predicted is None:
-        return ""
-    if slope.low <= slope.predicted <= slope.high:
-        return f". The bounds predict {slope.predicted:.3g}, which is within the interval"
-    side = "less" if slope.measured < slope.predicted else "more"
-    return f". The bounds predict {slope.predicted:.3g}: what was measured is {side}"
 
 
 def corollary(theory: Theory) -> str:

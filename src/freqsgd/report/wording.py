@@ -11,6 +11,7 @@ __all__ = [
     "difference",
     "duration",
     "enumerate_words",
+    "factor",
     "megabytes",
     "ratio",
     "score",
@@ -84,6 +85,11 @@ def three_digits(value: float) -> str:
 def ratio(value: float) -> str:
     """How many times one number holds another."""
     return f"{value:.1f}" if value < 9.95 else f"{value:,.0f}"
+
+
+def factor(value: float) -> str:
+    """How many times one number is another, also where it is less than once."""
+    return ratio(value) if value >= 0.95 else f"{value:.2g}"
 
 
 def times(mine: float, other: float, less: str, more: str, same: str) -> str:

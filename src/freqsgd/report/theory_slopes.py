@@ -1,0 +1,55 @@
+"""How improvements grow along the tail, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from freqsgd.report.theory import SIDES, Slope, Theory
+from freqsgd.report.wording import thousands
+
+__all__ = ["slopes"]
+
+
+def slopes(theory: Theory) -> Iterator[str]:
+    """How fast improvements grow with rank, against what the bounds predict."""
+    for entry in theory.improvements:
+        if slope := entry.slope:
+            yield (
+                f"The logarithm of SGD's error over {entry.label}'s {grows(slope)} "
+                f"(95% interval {slope.low:.3g} to {slope.high:.3g}{over(slope)}): "
+                f"{verdict(slope)}{prediction(slope)}."
+            )
+
+
+def grows(slope: Slope) -> str:
+    """The slope itself."""
+    unit = "rank" if slope.axis == "rank" else f"unit of {slope.axis}"
+    verb = "rises" if slope.measured >= 0 else "falls"
+    return f"{verb} by {abs(slope.measured):.3g} per {unit}"
+
+
+def over(slope: Slope) -> str:
+    """Which tokens it was measured on."""
+    if slope.tokens is None:
+        return ""
+    names = SIDES.get(slope.side or "", slope.side if slope.side in SIDES.values() else "tokens")
+    return f", over {thousands(slope.tokens)} {names}"
+
+
+def verdict(slope: Slope) -> str:
+    """Whether the interval excludes 0."""
+    if slope.low > 0:
+        return "the rarer the token, the more is gained"
+    if slope.high < 0:
+        return "the rarer the token, the less is gained"
+    return "not told apart from no slope"
+
+
+def prediction(slope: Slope) -> str:
+    """What the bounds predict, and whether that is within the interval."""
+    if slope.predicted is None:
+        return ""
+    if slope.low <= slope.predicted <= slope.high:
+        return f". The bounds predict {slope.predicted:.3g}, which is within the interval"
+    side = "less" if slope.measured < slope.predicted else "more"
+    return f". The bounds predict {slope.predicted:.3g}: what was measured is {side}"
