@@ -297,7 +297,7 @@ class _Experiment:
             "bound": promised.tolist(),
             "iterations": (promised**2).tolist(),
             "corollary": self._guaranteed(),
-            "slope": self._slope(found.value),
+            "slope": self._slope(found.value, sgd.comparable[sgd.valid].mean(0)),
         }
 
     def _guaranteed(self) -> list[float] | None:
@@ -311,12 +311,18 @@ class _Experiment:
         ]
         return [float(factor) for part in parts for factor in part]
 
-    def _slope(self, improvement: Array) -> dict[str, Any] | None:
-        """How fast the log of an improvement grows along the tail, both sides together."""
+    def _slope(self, improvement: Array, sgd: Array) -> dict[str, Any] | None:
+        """How fast the log of an improvement grows along the tail, both sides together.
+
+        And how many tail tokens SGD has begun to learn: its error there, ``sgd``, is less than half
+        of that at the start. Nothing can be much better than SGD at what takes more than T
+        iterations, so beyond these tokens the improvement stops to grow.
+        """
         if self.settings.tail == "uniform":
             return None
         ranks = self.ranks[self.is_tail].astype(np.float64)
         by_rank = self.settings.tail == "exponential"
+        start = self.problem.gradient_norms2(self.problem.start).mean(0)
         found = slope(ranks if by_rank else np.log(ranks), np.log(improvement[self.is_tail]))
         if found is None:
             return None
@@ -327,4 +333,5 @@ class _Experiment:
             "predicted": self.settings.falloff / 2,
             "axis": "rank" if by_rank else "log rank",
             "tokens": found.points,
+            "begun": int((sgd < start / 2)[self.is_tail].sum()),
         }

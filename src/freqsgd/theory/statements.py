@@ -175,7 +175,8 @@ def _slope(name: str, improvement: Mapping[str, Any]) -> Statement:
         bool(slope["low"] > 0),
         f"the log of SGD's error over its own rises by {slope['measured']:.3f} per "
         f"{slope['axis']} ({slope['low']:.3f} to {slope['high']:.3f}) over {slope['tokens']} tail "
-        f"tokens; the bounds' ratio by {slope['predicted']:.3f}",
+        f"tokens, of which SGD has begun to learn {slope['begun']}; the bounds' ratio by "
+        f"{slope['predicted']:.3f}",
     )
 
 
