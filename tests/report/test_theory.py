@@ -157,8 +157,13 @@ def test_improvement_at_the_tail_is_a_geometric_mean_beyond_the_top():
 
 def test_an_optimizer_that_is_worse_is_said_to_be():
     document = make_theory()
-    document["improvements"][0]["measured"] = [0.25] * TOKENS
+    document["improvements"][0] |= {
+        "measured": [0.25] * TOKENS,
+        "low": [0.2] * TOKENS,
+        "high": [0.5] * TOKENS,
+    }
     words = said(document)
+    assert "the rarest, 4.0 times larger than SGD's (2 to 5)" in words["Tail tokens"]
     assert "FA-SGD's error is 4.0 times larger than SGD's" in words["Tail tokens"]
     assert "SGD's error over FA-SGD's is 0.25 at the 6 top tokens" in words["Top tokens"]
     assert tiles(document)["FA-SGD at the tail"] == "0.25 times"

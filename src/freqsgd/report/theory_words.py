@@ -163,9 +163,12 @@ def margin(run: TheoryRun) -> str:
     return f"{factor(min(ratios))} times" if ratios else ""
 
 
-def interval(low: float | None, high: float | None) -> str:
-    """A 95% interval in brackets; nothing where it is not known."""
-    return "" if low is None or high is None else f" ({low:.3g} to {high:.3g})"
+def interval(low: float | None, high: float | None, *, inverted: bool) -> str:
+    """The 95% interval of a ratio in brackets, or of its inverse; nothing where it is unknown."""
+    if low is None or high is None or low <= 0:
+        return ""
+    ends = (1 / high, 1 / low) if inverted else (low, high)
+    return f" ({ends[0]:.3g} to {ends[1]:.3g})"
 
 
 def gains(entry: Improvement, places: Sequence[int]) -> list[float]:
@@ -207,7 +210,7 @@ def at_token(theory: Theory, entry: Improvement, place: int) -> str:
         return ""
     words = (
         f"; at {theory.tokens[place].name}, the rarest, {against_sgd(value)}"
-        f"{interval(entry.low[place], entry.high[place])}"
+        f"{interval(entry.low[place], entry.high[place], inverted=value < 1)}"
     )
     if promised is None:
         return words
@@ -272,7 +275,7 @@ def caveats(theory: Theory) -> Iterator[str]:
             of = f" of {thousands(repetitions)}" if repetitions else ""
             yield (
                 f"{capitalized(small_number(run.invalid))}{of} repetitions of {run.label} left "
-                "the ball in which L holds and are not counted."
+                f"the ball in which L holds and {'is' if run.invalid == 1 else 'are'} not counted."
             )
     if theory.improvements:
         yield (
