@@ -289,19 +289,18 @@ class _Experiment:
         }
         if name == "sbcd":
             return improvement
-        promised = error_improvement(self.p, self.sigma2)
-        if name == "cfsgd":
-            promised = promised / counting_factor(*self.known)
+        cost = counting_factor(*self.known) if name == "cfsgd" else 1.0
+        promised = error_improvement(self.p, self.sigma2) / cost
         return {
             **improvement,
             "bound": promised.tolist(),
             "iterations": (promised**2).tolist(),
-            "corollary": self._guaranteed(),
+            "corollary": self._guaranteed(cost),
             "slope": self._slope(found.value, sgd.comparable[sgd.valid].mean(0)),
         }
 
-    def _guaranteed(self) -> list[float] | None:
-        """The corollaries' factors of iterations, token by token."""
+    def _guaranteed(self, cost: float) -> list[float] | None:
+        """The corollaries' factors of iterations, token by token; ``cost`` is that of counting."""
         if not all(side.applies for side in self.sides):
             return None
         sizes = self.settings.users, self.settings.items
@@ -309,7 +308,7 @@ class _Experiment:
             side.iterations_improvement(np.arange(1, size + 1))
             for side, size in zip(self.sides, sizes, strict=True)
         ]
-        return [float(factor) for part in parts for factor in part]
+        return [float(factor) / cost**2 for part in parts for factor in part]
 
     def _slope(self, improvement: Array, sgd: Array) -> dict[str, Any] | None:
         """How fast the log of an improvement grows along the tail, both sides together.
