@@ -12,8 +12,8 @@ _TOP, _WIDTH = 1.5, 3.0
 def learning_rates(tokens_per_sample: float) -> dict[str, Any]:
     """Where to look for CF-SGD's learning rate: an FM in batches of 1024, mean loss.
 
-    The more tokens a sample has, the more of them move its score at once, so the lower is the
-    largest rate that works. The range is
+    The more tokens samples had, the lower was the largest rate that worked on the data tried. The
+    range is
 
         1.5 / tokens ** (1/3) / 3     to     1.5 / tokens ** (1/3)
 
@@ -24,8 +24,9 @@ def learning_rates(tokens_per_sample: float) -> dict[str, Any]:
         (0.4, 1.0)
     """
     high = _TOP / tokens_per_sample ** (1 / 3)
+    tokens = f"{tokens_per_sample:.3g}"
     return {
         "low": float(f"{high / _WIDTH:.1g}"),
         "high": float(f"{high:.1g}"),
-        "rule": f"1.5 / {tokens_per_sample:.3g} tokens a sample ** (1/3), and a third of it",
+        "rule": f"1.5 / {tokens} ** (1/3), for {tokens} tokens a sample, and a third of it",
     }
