@@ -235,21 +235,20 @@ class _Experiment:
         times = np.tile(times, (self.settings.repetitions, 1))
         methods = self._methods()
         pilots = [
-            self._simulate(methods[name], times, "finding sigma", seed=1)
-            for name in ("sgd", "fasgd")
+            self._simulate(methods[name], times, "finding sigma") for name in ("sgd", "fasgd")
         ]
         seen = [largest_variance(self.problem, pilot) for pilot in pilots]
         return np.asarray(_MARGIN * np.max(seen, axis=0))
 
     # ---- measurements ----------------------------------------------------------------------------
 
-    def _simulate(self, method: Method, times: NDArray[np.int64], stage: str, seed: int) -> Runs:
+    def _simulate(self, method: Method, times: NDArray[np.int64], stage: str) -> Runs:
         stage, total = f"{stage}, {method.optimizer}", self.T * len(times)
         runs = simulate(
             self.problem,
             method,
             times,
-            self.settings.seed + seed,
+            self.settings.seed,
             threads=self.threads,
             progress=lambda done: self.progress(stage, done, total),
         )
@@ -270,7 +269,7 @@ class _Experiment:
         times[:, LATE] = spread_evenly(generator, self.T // 2, self.T, settings.repetitions)
         times[:, LAST] = self.T
         order = np.argsort(times, axis=1, kind="stable")
-        runs = self._simulate(method, np.take_along_axis(times, order, 1), "simulating", seed=0)
+        runs = self._simulate(method, np.take_along_axis(times, order, 1), "simulating")
         places = np.argsort(order, axis=1).T[:, :, None, None]
         runs = replace(runs, iterates=np.take_along_axis(runs.iterates, places, 0))
         last = settings.output == "last"

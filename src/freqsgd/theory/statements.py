@@ -118,7 +118,7 @@ def _corollaries(
     yield Statement(
         "Condition of CF-SGD's corollaries: sigma / sqrt(L (f(Theta^0) - f*)) <= 1",
         holds,
-        f"the largest is {largest:.3g}",
+        f"the largest is {largest:.4g}",
     )
     for improvement in improvements:
         name = improvement["optimizer"]
