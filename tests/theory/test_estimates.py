@@ -29,14 +29,25 @@ def test_intervals_of_ratios_hold_the_true_ratio_about_95_times_of_100():
 def test_a_slope_is_that_of_least_squares_with_students_interval():
     x = np.arange(12.0)
     y = 0.3 * x + np.random.default_rng(2).standard_normal(12)
-    found = slope(x, y)
-    value, intercept = np.polyfit(x, y, 1)
-    residuals = y - value * x - intercept
-    error = np.sqrt(residuals @ residuals / 10 / ((x - x.mean()) ** 2).sum())
-    assert found.value == pytest.approx(value)
-    assert found.high - found.value == pytest.approx(stats.t.ppf(0.975, 10) * error)
-    assert found.points == 12
+    found, peer = slope(x, y, np.zeros(12, int)), stats.linregress(x, y)
+    assert found.value == pytest.approx(peer.slope)
+    assert found.high - found.value == pytest.approx(stats.t.ppf(0.975, 10) * peer.stderr)
 
 
-def test_two_points_have_no_slope():
-    assert slope(np.array([1.0, 2.0]), np.array([0.0, 1.0])) is None
+def test_groups_have_levels_of_their_own():
+    x, group = np.tile(np.arange(6.0), 2), np.repeat([0, 1], 6)
+    x[6:] += 10
+    noise = 0.1 * np.random.default_rng(3).standard_normal(12)
+    found = slope(x, 0.5 * x + 7 * group + noise, group)
+    design = np.stack([x, group == 0, group == 1], axis=1)
+    values, (rss,), *_ = np.linalg.lstsq(design, 0.5 * x + 7 * group + noise)
+    error = np.sqrt(rss / 9 * np.linalg.inv(design.T @ design)[0, 0])
+    assert found.value == pytest.approx(values[0])
+    assert found.high - found.value == pytest.approx(stats.t.ppf(0.975, 9) * error)
+
+
+def test_too_few_points_have_no_slope():
+    x, group = np.array([1.0, 2.0, 3.0]), np.array([0, 0, 1])
+    assert slope(x[:2], x[:2], group[:2]) is None
+    assert slope(x, x, group) is None
+    assert slope(np.ones(5), np.arange(5.0), np.zeros(5, int)) is None

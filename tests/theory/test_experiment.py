@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 from freqsgd.cli.app import app
 from freqsgd.data.dataset import DataError
 from freqsgd.theory import bounds
-from freqsgd.theory.experiment import Settings, run
+from freqsgd.theory.experiment import run
 from freqsgd.theory.improvement import counting_factor, error_improvement
+from freqsgd.theory.settings import Settings
 from freqsgd.theory.simulation import simulate
 from freqsgd.theory.statements import NAMES
 
@@ -108,6 +109,28 @@ def test_uniform_frequencies_make_fasgd_and_sgd_one(uniform):
     assert uniform["problem"]["rate"] is None
 
 
+def test_sides_of_other_sizes_have_one_rate_each_and_no_corollary():
+    document = run(Settings(tail="uniform", **SMALL))
+    assert document["problem"]["corollary"] == {
+        "applies": False,
+        "reason": "|U| = 4 is not |V| = 3",
+    }
+    entries = by_optimizer(document["improvements"])
+    assert entries["fasgd"]["corollary"] is None
+    steps = by_optimizer(document["runs"])["fasgd"]["steps"]
+    assert steps[0] == pytest.approx(math.sqrt(4 / 3) * steps[-1])
+    (check,) = [check for check in document["checks"] if "Corollary" in check["statement"]]
+    assert check["holds"]
+    assert "one rate for each side" in check["statement"]
+
+
+def test_a_tail_that_no_corollary_covers_is_not_called_one():
+    document = run(Settings(tail="polynomial", rate=1.0, **SMALL))
+    words = [check["statement"] for check in document["checks"]]
+    assert not any(word.startswith("Corollary, part") for word in words)
+    assert any(word.startswith("No corollary") and "nu = 1 is below 2" in word for word in words)
+
+
 def test_the_last_iterate_can_be_looked_at_instead():
     entries = {
         output: by_optimizer(run(Settings(output=output, **SMALL))["runs"])
@@ -132,7 +155,15 @@ def test_too_few_iterations_are_refused_with_the_number_that_is_needed():
     words = str(refused.value).split("at least ")[1]
     needed = int(words.split(" ")[0].replace(",", ""))
     assert needed > 20
-    run(Settings(**{**SMALL, "iterations": 2 * needed}))
+
+
+def test_the_iterations_that_theorem_3_needs_are_enough():
+    settings = {"users": 8, "items": 8, "repetitions": 10}
+    needed = run(Settings(iterations=3000, **settings))["problem"]["minimum_iterations"]
+    assert 50 < needed < 2000
+    run(Settings(iterations=round(1.1 * needed), **settings))
+    with pytest.raises(DataError, match="Theorem 3 needs at least"):
+        run(Settings(iterations=round(0.8 * needed), **settings))
 
 
 def test_a_ball_that_rows_leave_makes_the_run_invalid(monkeypatch):
@@ -156,7 +187,7 @@ def test_a_ball_that_all_rows_leave_is_an_error(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"tail": "fat"}, "unknown tail 'fat': known are uniform, exponential, polynomial"),
+        ({"tail": "fat"}, "tail must be one of uniform, exponential, polynomial"),
         ({"rate": -1.0}, "tau must be a finite number > 0"),
         ({"tail": "polynomial", "rate": math.nan}, "nu must be a finite number > 0"),
         ({"rate": 1000.0}, "the rarest would never be drawn"),
@@ -164,9 +195,10 @@ def test_a_ball_that_all_rows_leave_is_an_error(monkeypatch):
         ({"output": "best"}, "unknown output 'best'"),
         ({"users": 1}, "users must be at least 2"),
         ({"dim": 0}, "dim must be at least 1"),
-        ({"radius": math.inf}, "radius must be a positive number"),
+        ({"radius": math.inf}, "radius must be a finite number > 0"),
         ({"repetitions": 1}, "repetitions must be at least 2"),
-        ({"users": 10_000, "items": 10_000}, "more than the 50,000,000 that fit"),
+        ({"users": 10_000, "items": 10_000}, "10,000 items x 6 repetitions are more than"),
+        ({"dim": 100_000}, "7 rows of 100,000 x 6 repetitions are more than"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options, words):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from freqsgd.data.dataset import DataError
 from freqsgd.rates import RateLaw
 from freqsgd.theory import bounds
 from freqsgd.theory.distributions import exponential, uniform
@@ -153,6 +154,36 @@ def test_rows_that_leave_the_ball_are_reported_with_the_iteration():
     assert list(runs.left) == [first - 1] * 2
     inside = simulate(problem, Method("sgd", np.full(2, 1e-5)), np.full((2, 1), 20), seed=0)
     assert list(inside.left) == [-1, -1]
+
+
+def test_powers_of_the_law_are_those_of_the_slow_version():
+    problem = one_problem()
+    counted = simulate(problem, Method("cfsgd", law=RateLaw(0.02, power=0.0)), np.array([[50]]), 1)
+    plain = simulate(problem, Method("sgd", np.full(11, 0.02)), np.array([[50]]), 1)
+    np.testing.assert_allclose(counted.iterates, plain.iterates, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Method("SBCD", np.ones(11)), "unknown optimizer 'SBCD'"),
+        (lambda: Method("fasgd"), "fasgd takes no law, but steps"),
+        (lambda: Method("cfsgd", np.ones(11)), "cfsgd takes a law, no steps"),
+        (lambda: Method("cfsgd", np.ones(11), RateLaw(1.0)), "cfsgd takes a law, no steps"),
+    ],
+)
+def test_methods_that_make_no_sense_are_refused(make, words):
+    with pytest.raises(DataError, match=words):
+        make()
+
+
+def test_steps_and_times_that_do_not_fit_are_refused():
+    problem, steps = one_problem(), np.full(11, 0.1)
+    for times in ([[50, 10]], [[-1, 10]]):
+        with pytest.raises(DataError, match="ascending order"):
+            simulate(problem, Method("sgd", steps), np.array(times), 0)
+    with pytest.raises(DataError, match="steps must hold 11 numbers"):
+        simulate(problem, Method("sgd", steps[:1]), np.array([[10]]), 0)
 
 
 def test_random_outputs_are_spread_evenly_over_the_range():

@@ -12,7 +12,8 @@ from freqsgd.cli.session import command_line
 from freqsgd.cli.theory_table import print_theory
 from freqsgd.cli.threads import use_threads
 from freqsgd.report import write_theory
-from freqsgd.theory.experiment import Settings, run
+from freqsgd.theory.experiment import run
+from freqsgd.theory.settings import Settings
 from freqsgd.training.compare import write_results
 from freqsgd.training.model_folder import make_folder
 

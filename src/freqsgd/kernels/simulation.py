@@ -31,6 +31,7 @@ _JOB = np.dtype(
         ("steps", np.int64),  # address: step size of each token, (tokens,) float64
         ("counting", np.int64),
         ("lr", np.float64),
+        ("power", np.float64),
         ("cap", np.float64),
         ("blocks", np.int64),
         ("radius2", np.float64),
@@ -102,7 +103,7 @@ def _repetition(job, repetition):
     randoms = numba.carray(pointer(job.randoms), job.repetitions, dtype=np.uint64)
     left = numba.carray(pointer(job.left), job.repetitions, dtype=np.int64)
     counting, blocks = job.counting != 0, job.blocks != 0
-    lr, cap, radius2 = job.lr, job.cap, job.radius2
+    lr, power, cap, radius2 = job.lr, job.power, job.cap, job.radius2
     state = randoms[repetition]
     output = _put_out(job, repetition, job.first, rows)
     for t in range(job.first, job.last):
@@ -119,8 +120,8 @@ def _repetition(job, repetition):
         if counting:
             counts[user] += 1
             counts[item] += 1
-            user_step = rate(counts[user] / (t + 1), lr, 0.5, cap)
-            item_step = rate(counts[item] / (t + 1), lr, 0.5, cap)
+            user_step = rate(counts[user] / (t + 1), lr, power, cap)
+            item_step = rate(counts[item] / (t + 1), lr, power, cap)
         if blocks:
             bits, state = _random(state)
             block = _below(bits, tokens)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Estimate", "Slope", "mean", "ratio", "slope"]
+from freqsgd.theory.checks import Array, scipy
 
-Array = NDArray[np.float64]
+__all__ = ["Estimate", "Slope", "mean", "ratio", "slope"]
 
 _RESAMPLES = 1000
 _QUANTILES = (0.025, 0.975)
@@ -26,12 +26,11 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Slope:
-    """Of a line through points, and its interval."""
+    """Of lines through points, and its interval."""
 
     value: float
     low: float
     high: float
-    points: int
 
 
 def mean(samples: Array, seed: int = 0) -> Estimate:
@@ -48,16 +47,25 @@ def ratio(above: Array, below: Array, seed: int = 0) -> Estimate:
     return Estimate(value, *np.quantile(ratios, _QUANTILES, axis=0))
 
 
-def slope(x: Array, y: Array) -> Slope | None:
-    """The least-squares slope, with Student's interval; None for fewer than three points."""
-    from scipy import stats
+def slope(x: Array, y: Array, group: NDArray[np.int64]) -> Slope | None:
+    """The slope of parallel lines, one through the points of each group, by least squares.
 
-    if len(np.unique(x)) < 3:
+    With Student's interval; None where no line is determined.
+    """
+    x, y = _centred(x, group), _centred(y, group)
+    freedom, spread = len(x) - len(np.unique(group)) - 1, float(x @ x)
+    if freedom < 1 or spread == 0.0:
         return None
-    line = stats.linregress(x, y)
-    half = float(stats.t.ppf(_QUANTILES[1], len(x) - 2) * line.stderr)
-    value = float(line.slope)
-    return Slope(value, value - half, value + half, len(x))
+    value = float(x @ y) / spread
+    residuals = y - value * x
+    error = np.sqrt(residuals @ residuals / freedom / spread)
+    half = float(scipy("stats").t.ppf(_QUANTILES[1], freedom) * error)
+    return Slope(value, value - half, value + half)
+
+
+def _centred(x: Array, group: NDArray[np.int64]) -> Array:
+    means = np.bincount(group, x) / np.maximum(np.bincount(group), 1)
+    return np.asarray(x - means[group])
 
 
 def _weights(repetitions: int, seed: int) -> Array:

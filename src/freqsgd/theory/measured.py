@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from freqsgd.theory.checks import Array
 from freqsgd.theory.estimates import Estimate, mean
-from freqsgd.theory.problem import Array, Problem
+from freqsgd.theory.problem import Problem
 from freqsgd.theory.simulation import Method, Runs
 
-__all__ = ["ANY", "LAST", "LATE", "Measured", "largest_variance"]
+__all__ = ["ANY", "LAST", "LATE", "Known", "Measured", "largest_variance"]
 
 ANY, LATE, LAST = range(3)  # the outputs of a repetition: uniform on [T], on {T/2..T}, and T
+
+
+class Known(NamedTuple):
+    """What the theorems take as known."""
+
+    p: Array
+    sigma2: Array
+    gap: float
+    L: float
 
 
 @dataclass(frozen=True)
@@ -23,7 +33,6 @@ class Measured:
 
     problem: Problem
     method: Method
-    alpha: float
     bound: Array | None
     runs: Runs
     iterations: int
@@ -43,6 +52,11 @@ class Measured:
     def variance(self) -> Array:
         """The largest conditional variance of each token at an iterate that was put out."""
         return largest_variance(self.problem, self.runs)
+
+    @cached_property
+    def start(self) -> Array:
+        """||grad f_k||^2 at the start: (repetitions, tokens)."""
+        return self.problem.gradient_norms2(self.problem.start)
 
     @property
     def comparable(self) -> Array:
@@ -68,7 +82,7 @@ class Measured:
         loss = self.problem.loss(self.runs.iterates[LAST if self.last else ANY])
         return {
             "optimizer": self.method.optimizer,
-            "alpha": self.alpha,
+            "alpha": self.method.alpha,
             "steps": self.steps.tolist(),
             "bound": None if self.bound is None else self.bound.tolist(),
             "measured": self.error.value.tolist(),

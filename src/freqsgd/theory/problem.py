@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
+from freqsgd.theory.checks import Array
 
 __all__ = ["Problem", "joint_distribution", "planted_problem"]
-
-Array = NDArray[np.float64]
 
 HIDDEN_NORM, START_NORM = 0.625, 0.375  # of rows, as parts of the radius
 _ROUNDS = 10_000  # of fitting marginals, at most

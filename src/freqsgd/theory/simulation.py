@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,11 +10,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from freqsgd.data.dataset import DataError
 from freqsgd.kernels.simulation import advance
 from freqsgd.rates import RateLaw
-from freqsgd.theory.problem import Array, Problem
+from freqsgd.theory.checks import Array, per_token
+from freqsgd.theory.problem import Problem
 
-__all__ = ["Method", "Runs", "simulate", "spread_evenly"]
+__all__ = ["OPTIMIZERS", "Method", "Runs", "simulate", "spread_evenly"]
+
+OPTIMIZERS = ("sgd", "fasgd", "cfsgd", "sbcd")
 
 _CALL = 5_000_000  # iterations between two looks at what else there is to do
 
@@ -29,11 +34,24 @@ class Method:
             moves if it is one of the pair)
         steps: of each token; not for cfsgd
         law: of cfsgd
+        alpha: the constant of its theorem, which steps or law were made with
     """
 
     optimizer: str
     steps: Array | None = None
     law: RateLaw | None = None
+    alpha: float = math.nan
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in OPTIMIZERS:
+            raise DataError(
+                f"unknown optimizer {self.optimizer!r}: known are {', '.join(OPTIMIZERS)}"
+            )
+        counts = self.optimizer == "cfsgd"
+        if counts != (self.law is not None) or counts == (self.steps is not None):
+            raise DataError(
+                f"{self.optimizer} takes {'a law, no' if counts else 'no law, but'} steps"
+            )
 
 
 @dataclass(frozen=True)
@@ -66,7 +84,10 @@ def simulate(
         progress: called now and then with the number of iterations made, of all repetitions
     """
     repetitions, outputs = times.shape
+    if not (np.diff(times, axis=1, prepend=0) >= 0).all():
+        raise DataError("times must be numbers of iterations in ascending order, row by row")
     tokens, dim = problem.start.shape[-2:]
+    steps = 0.0 if method.steps is None else method.steps
     keep, other = _alias_table(problem.pairs.ravel())
     law, chances = method.law or RateLaw(0.0), (repetitions, *problem.pairs.shape)
     seeds = np.random.SeedSequence(seed).generate_state(repetitions, np.uint64)
@@ -79,9 +100,10 @@ def simulate(
         "keep": keep,
         "other": other,
         "positive": np.array(np.broadcast_to(problem.positive, chances), order="C"),
-        "steps": np.zeros(tokens) if method.steps is None else np.array(method.steps, np.float64),
+        "steps": np.array(per_token("steps", steps, problem.frequencies)),
         "counting": method.law is not None,
         "lr": law.lr,
+        "power": law.power,
         "cap": law.cap,
         "blocks": method.optimizer == "sbcd",
         "radius2": problem.radius**2,
