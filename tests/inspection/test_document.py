@@ -14,7 +14,8 @@ from freqsgd.data.text_options import TextOptions, load_text
 from freqsgd.inspection import InspectionOptions, inspect_data
 from freqsgd.inspection.learning_rate import learning_rates
 from freqsgd.inspection.statistics import effective_tokens, rank_frequencies, top_share
-from freqsgd.theory.promise import promises
+from freqsgd.theory.improvement import error_improvement
+from freqsgd.theory.promise import field_improvements, promises
 from freqsgd.training import Rule, Settings
 from freqsgd.training.engine import engine_for
 from freqsgd.training.prepare import build_model
@@ -71,9 +72,30 @@ def test_equally_frequent_tokens_are_promised_nothing():
     assert of_all.p90.iterations == pytest.approx(1)
 
 
-def test_a_token_twice_in_each_sample_has_a_frequency_of_one():
-    _, of_all = promises([np.array([200, 3])], 100)
-    assert of_all.median.p == 0.03
+def test_a_token_twice_in_each_sample_counts_twice():
+    """p is 2 there; it is the scale of p that does not matter, not what is above 1."""
+    counts = np.array([200, 30, 3])
+    _, of_all = promises([counts], 100)
+    assert (of_all.median.p, of_all.p90.p) == (0.3, 0.03)
+    assert of_all.median.error == pytest.approx(error_improvement(counts / 1000)[1])
+    (found,) = field_improvements([counts])
+    np.testing.assert_allclose(found, error_improvement(counts / 200))
+
+
+def test_a_constant_column_changes_no_other_promise():
+    fields = [np.array([60, 30, 10]), np.array([50, 40, 10])]
+    alone, all_alone = promises(fields, 100)
+    beside, _ = promises([*fields, np.array([100])], 100)
+    assert beside[:2] == alone
+    assert beside[2].median.error < all_alone.median.error
+    only, _ = promises([np.array([100])], 100)
+    assert only[0].median.error == 1
+
+
+def test_tokens_that_never_occur_are_promised_nothing():
+    seen, padded = field_improvements([[7, 2]]), field_improvements([[0, 7, 0, 2], [0, 9]])
+    assert padded[0].tolist() == [1, seen[0][0], 1, seen[0][1]]
+    assert field_improvements([[0, 0]])[0].tolist() == [1, 1]
 
 
 def test_memory_is_that_of_the_engine(tmp_path):
@@ -144,7 +166,8 @@ def test_a_field_of_one_token_and_one_of_tokens_seen_once(tmp_path):
         assert field["fit"]["family"] is None
         assert not field["corollary"]["applies"]
         assert field["corollary"]["reason"]
-    assert one["promise"]["median"]["iterations"] < 1 < once["promise"]["median"]["iterations"]
+    assert one["promise"]["median"]["iterations"] < 1
+    assert once["promise"]["median"]["iterations"] == pytest.approx(1)
 
 
 def test_the_document_is_plain_json():
