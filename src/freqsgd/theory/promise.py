@@ -60,8 +60,8 @@ def field_improvements(counts: Sequence[NDArray[np.int64]]) -> list[NDArray[np.f
     fields = [np.asarray(field, np.float64) for field in counts]
     several = [field for field in fields if np.count_nonzero(field) > 1] or fields
     occurrences = sum(float(field.sum()) for field in several)
-    average = sum(float(field @ field) for field in several) / max(occurrences, 1.0)
-    return [np.sqrt(average / np.where(field > 0.0, field, average or 1.0)) for field in fields]
+    average = sum(float(field @ field) for field in several) / (occurrences or 1.0) or 1.0
+    return [np.sqrt(average / np.where(field > 0.0, field, average)) for field in fields]
 
 
 def promises(counts: Sequence[NDArray[np.int64]], samples: int) -> tuple[list[Promise], Promise]:
