@@ -10,6 +10,7 @@ pytest.importorskip("plotly", reason='needs plotly: pip install "freqsgd[cli]"')
 from freqsgd.report import figures
 from freqsgd.report.frequency_figures import by_frequency
 from freqsgd.report.kinds import BY_TOKEN, kind_of
+from freqsgd.report.memory_figure import state_memory
 from freqsgd.report.results import read_results
 from freqsgd.report.style import COLOURS, styles
 from tests.report.made_up import make_results, make_run, point
@@ -22,7 +23,7 @@ def curves_of(results):
 
 def all_figures(results):
     read = read_results(results)
-    return [curves_of(results), figures.state_memory(read), by_frequency(read, BY_TOKEN, {})]
+    return [curves_of(results), state_memory(read), by_frequency(read, BY_TOKEN, {})]
 
 
 def test_every_figure_draws_every_run_in_its_own_colour():
@@ -151,7 +152,7 @@ def memory_of(*states: float | None):
         make_run(name, state_bytes=state, parameter_bytes=1_000_000)
         for name, state in zip(COLOURS, states, strict=False)
     ]
-    return figures.state_memory(read_results(make_results(*runs)))
+    return state_memory(read_results(make_results(*runs)))
 
 
 def test_memory_has_a_logarithmic_axis_when_states_differ_much():
@@ -181,7 +182,7 @@ def test_the_frequency_axis_holds_all_bars_and_does_not_start_at_zero():
 def test_figures_without_data_are_left_out():
     empty = read_results(make_results({"optimizer": "sgd"}))
     assert figures.curves(empty, kind_of(empty).by, kind_of(empty).by) is None
-    assert figures.state_memory(empty) is None
+    assert state_memory(empty) is None
     assert by_frequency(empty, BY_TOKEN, {}) is None
 
 

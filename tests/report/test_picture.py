@@ -17,7 +17,7 @@ from freqsgd.report.figures import figure, level_line
 from freqsgd.report.inspection import read_inspection
 from freqsgd.report.inspection_sections import inspection_panels
 from freqsgd.report.kinds import kind_of
-from freqsgd.report.picture import Panel, paint, write_picture, write_pictures
+from freqsgd.report.picture import Panel, paint, write_pictures
 from freqsgd.report.results import read_results
 from freqsgd.report.sections import sections
 from freqsgd.report.theory import read_theory
@@ -188,13 +188,14 @@ def test_the_legend_names_each_run_once_and_takes_names_as_text():
 )
 def test_what_would_be_left_out_is_refused(figure, name, tmp_path):
     with pytest.raises(NotImplementedError, match=name):
-        write_picture(figure, tmp_path / "a.png")
+        write_pictures([Panel("", figure)], tmp_path / "a.png")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_file_is_a_picture_in_the_colours_of_its_runs(tmp_path):
     path = tmp_path / "a.png"
-    write_picture(plain(scatter(y=[1, 2, 3]), scatter(marker={"color": "#0072b2"})), path, "Title")
+    figure = plain(scatter(y=[1, 2, 3]), scatter(marker={"color": "#0072b2"}))
+    write_pictures([Panel("", figure)], path, "Title")
     pixels = imread(path)
     assert pixels.shape[:2] > (500, 1000)
     for colour in ("#d55e00", "#0072b2"):
@@ -203,7 +204,7 @@ def test_the_file_is_a_picture_in_the_colours_of_its_runs(tmp_path):
 
 def test_the_same_figure_gives_the_same_bytes(tmp_path):
     for name in ("a.png", "b.png"):
-        write_picture(plain(scatter()), tmp_path / name, "Title")
+        write_pictures([Panel("", plain(scatter()))], tmp_path / name, "Title")
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
@@ -233,7 +234,7 @@ def test_a_field_of_one_token_is_painted():
 
 def test_a_missing_folder_is_an_error_that_names_it(tmp_path):
     with pytest.raises(DataError, match=r"nowhere.*folder"):
-        write_picture(plain(scatter()), tmp_path / "nowhere" / "a.png")
+        write_pictures([Panel("", plain(scatter()))], tmp_path / "nowhere" / "a.png")
 
 
 def test_pictures_leave_matplotlibs_global_state_alone():

@@ -10,6 +10,7 @@ from freqsgd.report.frequency import sgd_level
 from freqsgd.report.frequency_figures import by_frequency
 from freqsgd.report.kinds import TRAINING_LOSS, Kind
 from freqsgd.report.measures import CLASSES, Breakdown, Metric
+from freqsgd.report.memory_figure import state_memory, state_words
 from freqsgd.report.page import Chart
 from freqsgd.report.results import Results
 from freqsgd.report.tables import plain_table
@@ -70,7 +71,7 @@ def curves_table(results: Results, measure: Metric) -> str:
 
 def cost_charts(results: Results, kind: Kind) -> Iterator[Chart]:
     """What the state costs, and where quality differs."""
-    memory = figures.state_memory(results)
+    memory = state_memory(results)
     if memory is not None:
         yield state_chart(results, memory)
     for breakdown in kind.breakdowns:
@@ -82,7 +83,7 @@ def cost_charts(results: Results, kind: Kind) -> Iterator[Chart]:
 
 def state_chart(results: Results, memory: Figure) -> Chart:
     """The size of the optimizers' state."""
-    sizes = [(run.label, figures.state_words(run)) for run in results.runs]
+    sizes = [(run.label, state_words(run)) for run in results.runs]
     listed = enumerate_words(" ".join(entry) for entry in sizes)
     scale = "The axis is logarithmic. " if memory.layout.xaxis.type == "log" else ""
     return Chart(

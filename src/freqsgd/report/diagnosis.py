@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from freqsgd.report.results import Results, Run, integer, mapping, number, numbers
 
 __all__ = [
@@ -194,17 +196,14 @@ def ends(buckets: Sequence[Bucket]) -> tuple[Bucket, Bucket]:
 def exponent(buckets: Iterable[Bucket], key: str = "ratio") -> float | None:
     """The power of the count that a value follows: a line on log-log scales, tokens alike."""
     points = [
-        (math.log(one.middle), math.log(one.values[key]), one.tokens)
+        (math.log(one.middle), math.log(one.values[key]), math.sqrt(one.tokens))
         for one in buckets
-        if one.values.get(key, 0) > 0
+        if one.values.get(key, 0) > 0 and one.tokens > 0
     ]
-    weight = sum(w for *_, w in points)
-    if len(points) < 2 or not weight:
+    if len(points) < 2:
         return None
-    x_mean = sum(x * w for x, _, w in points) / weight
-    y_mean = sum(y * w for _, y, w in points) / weight
-    spread = sum(w * (x - x_mean) ** 2 for x, _, w in points)
-    return sum(w * (x - x_mean) * (y - y_mean) for x, y, w in points) / spread
+    x, y, weights = zip(*points, strict=True)
+    return float(np.polyfit(x, y, deg=1, w=weights)[0])
 
 
 def _by_epoch(run: Run) -> dict[int, tuple[Bucket, ...]]:

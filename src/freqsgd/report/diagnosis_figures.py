@@ -8,8 +8,9 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from freqsgd.report.diagnosis import Bucket, Moments, Ratios, with_enough
+from freqsgd.report.diagnosis import Bucket, Moments, Ratios, Relation, with_enough
 from freqsgd.report.figures import NO_BOX, OTHER_SIZE, figure, level_line
+from freqsgd.report.log_axis import log_axis
 from freqsgd.report.results import Results, Run
 from freqsgd.report.style import Style, styles
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["error_left", "gradient_ratios", "moments_scatter", "some_epochs"]
 
 COUNT = "occurrences in the training rows"
-LOG = {"type": "log", "dtick": 1, "exponentformat": "power"}
+NAME_ROOM = 0.1  # left of lines for their names, of the length between
 
 
 def moments_scatter(results: Results, moments: Moments) -> Figure | None:
@@ -27,32 +28,34 @@ def moments_scatter(results: Results, moments: Moments) -> Figure | None:
     if not moments.points:
         return None
     style = styles(results.runs)[moments.place]
-    counts = [count for count, *_ in moments.points]
-    name = escape(moments.run.label)
+    counts, heights, fields = map(list, zip(*moments.points, strict=True))
     cloud = {
         "type": "scatter",
         "mode": "markers",
-        "name": name,
+        "name": escape(moments.run.label),
         "meta": {"run": moments.place},
         "x": counts,
-        "y": [moment for _, moment, _ in moments.points],
-        "customdata": [escape(field) for *_, field in moments.points],
+        "y": heights,
+        "customdata": list(map(escape, fields)),
         "marker": {**_marker(style), "size": 4, "opacity": 0.35},
         "hovertemplate": f"%{{customdata}}: counted %{{x:,}}<br>moment %{{y:.3~g}}{NO_BOX}",
     }
-    last = moments.last
-    shapes = []
-    if last.slope is not None and last.intercept is not None:
-        ends = [min(counts), max(counts)]
-        heights = [math.exp(last.intercept + last.slope * math.log(count)) for count in ends]
-        shapes = [_segment((ends[0], heights[0]), (ends[1], heights[1]), dash="solid")]
+    line = _fitted(moments.last, min(counts), max(counts))
     return figure(
         [cloud],
         hovermode="closest",
-        xaxis={**LOG, "title": {"text": "CF-SGD's count"}, "showgrid": False},
-        yaxis={**LOG},
-        shapes=shapes,
+        xaxis={**log_axis(counts), "title": {"text": "CF-SGD's count"}, "showgrid": False},
+        yaxis=log_axis([*heights, *(height for _, height in line)]),
+        shapes=[_segment(start, end, dash="solid") for start, end in pairwise(line)],
     )
+
+
+def _fitted(relation: Relation, *counts: float) -> list[tuple[float, float]]:
+    """Counts, and the second moments that the line has there; nothing without a line."""
+    slope, intercept = relation.slope, relation.intercept
+    if slope is None or intercept is None:
+        return []
+    return [(count, math.exp(intercept + slope * math.log(count))) for count in counts]
 
 
 def gradient_ratios(results: Results, found: Sequence[Ratios]) -> Figure:
@@ -108,20 +111,14 @@ def _by_count(
 ) -> Figure:
     """Lines over buckets, and a dotted one that no run has drawn."""
     shown = with_enough(reference)
-    counts = [math.log10(x) for trace in traces for x in trace["x"]]
-    heights = [math.log10(y) for trace in traces for y in trace["y"]]
-    heights += [math.log10(one.values[key]) for one in shown]
-    room = 0.16 * (max(counts) - min(counts)) + 0.05  # for the names of lines
+    counts = [x for trace in traces for x in trace["x"]]
+    heights = [y for trace in traces for y in trace["y"]] + [one.values[key] for one in shown]
+    left = min(counts) * (min(counts) / max(counts)) ** NAME_ROOM
     return figure(
         traces,
         hovermode="closest",
-        xaxis={
-            **LOG,
-            "title": {"text": COUNT},
-            "showgrid": False,
-            "range": [min(counts) - room, max(counts) + 0.05],
-        },
-        yaxis={**LOG, "range": [min(heights) - 0.1, max(heights) + 0.1]},
+        xaxis={**log_axis([left, *counts]), "title": {"text": COUNT}, "showgrid": False},
+        yaxis=log_axis(heights),
         shapes=[*shapes, *_segments(shown, key)],
         annotations=[_name_of(shown[len(shown) // 2], key, words)] if shown else [],
     )

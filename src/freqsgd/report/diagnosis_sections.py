@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 
 from freqsgd.report import diagnosis_figures as figures
 from freqsgd.report.diagnosis import (
@@ -18,10 +17,12 @@ from freqsgd.report.diagnosis import (
     read_moments,
     read_ratios,
 )
-from freqsgd.report.diagnosis_words import diagnosis_words, ratio_shown
+from freqsgd.report.diagnosis_words import diagnosis_words
+from freqsgd.report.opening import statements_html
 from freqsgd.report.page import Chart, Section
 from freqsgd.report.results import Results
 from freqsgd.report.tables import plain_table
+from freqsgd.report.wording import factor
 
 __all__ = ["diagnosis_sections"]
 
@@ -36,12 +37,8 @@ def diagnosis_sections(results: Results) -> list[Section]:
     """What ``--diagnose`` found; nothing without it."""
     moments = read_moments(results)
     words = diagnosis_words(results)
-    sentences = "".join(
-        f"<div><dt>{escape(one.topic)}</dt><dd>{escape(one.text)}</dd></div>" for one in words
-    )
-    summary = f'<dl class="summary card">{sentences}</dl>' if words else ""
     return [
-        Section("Diagnosis", summary),
+        Section("Diagnosis", statements_html(words) if words else ""),
         Section(
             "Second moments against counts",
             relations_table(moments) if moments else "",
@@ -152,7 +149,7 @@ def _ends(found: list[Ratios]) -> str:
     for ratios in found:
         for epoch in figures.some_epochs(ratios.by_epoch):
             found_ends = ends(ratios.by_epoch[epoch])
-            rare, frequent = (ratio_shown(one.values["ratio"]) for one in found_ends)
+            rare, frequent = (factor(one.values["ratio"]) for one in found_ends)
             sentences.append(
                 f"{ratios.run.label} after epoch {epoch}: {rare} for the rarest, {frequent} for "
                 "the most frequent tokens."
@@ -168,7 +165,7 @@ def ratios_table(ratios: Ratios) -> str:
     buckets = {one.low: one for found in shapes.values() for one in found}
     rows: list[list[str | None]] = []
     for name, found in shapes.items():
-        by_low = {one.low: ratio_shown(one.values["ratio"]) for one in found}
+        by_low = {one.low: factor(one.values["ratio"]) for one in found}
         power = exponent(found)
         rows.append([name, *(by_low.get(low) for low in sorted(buckets)), _shown(power, 2)])
     names = [buckets[low].name for low in sorted(buckets)]

@@ -13,7 +13,7 @@ from freqsgd.report.diagnosis import (
 )
 from freqsgd.report.results import Results
 from freqsgd.report.summary import Statement
-from freqsgd.report.wording import ratio
+from freqsgd.report.wording import factor
 
 __all__ = ["diagnosis_words"]
 
@@ -67,8 +67,8 @@ def _ratio_words(ratios: Ratios) -> str:
     power, predicted = exponent(buckets), exponent(ratios.predicted)
     words = (
         f"After epoch {epoch} the mean squared gradient that SGD leaves is "
-        f"{ratio_shown(rare.values['ratio'])} times {ratios.run.label}'s for tokens that occur "
-        f"{rare.often} and {ratio_shown(frequent.values['ratio'])} times for those that occur "
+        f"{factor(rare.values['ratio'])} times {ratios.run.label}'s for tokens that occur "
+        f"{rare.often} and {factor(frequent.values['ratio'])} times for those that occur "
         f"{frequent.often}"
     )
     if power is None:
@@ -76,7 +76,7 @@ def _ratio_words(ratios: Ratios) -> str:
     words += f"; it goes as count^{power:.2f}"
     if predicted is None:
         return f"{words}."
-    low, high = (ratio_shown(one.values["ratio"]) for one in ends(ratios.predicted))
+    low, high = (factor(one.values["ratio"]) for one in ends(ratios.predicted))
     return (
         f"{words}. The bounds predict {low} and {high}, as count^{predicted:.2f}: "
         f"{_verdict(power, predicted)}."
@@ -91,11 +91,6 @@ def _verdict(power: float, predicted: float) -> str:
     if power * predicted < 0:
         return "the trend is opposite to the predicted one"
     return f"the trend is {'steeper' if abs(power) > abs(predicted) else 'weaker'} than predicted"
-
-
-def ratio_shown(value: float) -> str:
-    """A ratio, also a small one."""
-    return ratio(value) if value >= 0.95 else f"{value:.2g}"
 
 
 def _shown(value: float | None) -> str:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from html import escape
+from collections.abc import Mapping
 from typing import Any
 
 from freqsgd.data import DataError
-from freqsgd.report.headline import Tile
 from freqsgd.report.results import number
-from freqsgd.report.sections import moment, statement_html
-from freqsgd.report.summary import Statement
 
-__all__ = ["check_kind", "column", "footer_html", "listing", "opening_html"]
+__all__ = ["TAIL_RATES", "check_kind", "column", "listing"]
+
+TAIL_RATES = {"exponential": "tau", "polynomial": "nu"}
 
 
 def check_kind(document: Mapping[str, Any], kind: str, schema: int) -> None:
@@ -47,20 +45,3 @@ def column(entry: Mapping[str, Any], name: str, length: int, what: str) -> tuple
             "run the command that wrote it again"
         )
     return tuple(map(number, values))
-
-
-def opening_html(tiles: Sequence[Tile], statements: Sequence[Statement]) -> str:
-    """The numbers and sentences that come first."""
-    numbers = "".join(
-        f'<div class="card tile"><dt>{escape(tile.title)}</dt>'
-        f"<dd><strong>{escape(tile.value)}</strong><span>{escape(tile.note)}</span></dd></div>"
-        for tile in tiles
-    )
-    words = "".join(map(statement_html, statements))
-    return f'<dl class="tiles">{numbers}</dl><dl class="summary card">{words}</dl>'
-
-
-def footer_html(parts: Sequence[str], created: str | None) -> str:
-    """With what and when a page was made."""
-    made = [f"made {moment(created)}"] if created else []
-    return " · ".join(map(escape, ("Report by freqsgd", *parts, *made)))

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from freqsgd.report.measures import Metric, best
 from freqsgd.report.results import Results, Run
 from freqsgd.report.style import Style, styles
-from freqsgd.report.wording import score, size
+from freqsgd.report.wording import score
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["curves", "figure", "level_line", "state_memory", "state_words"]
+__all__ = ["curves", "figure", "level_line", "names_axis", "vertical_line"]
 
 MARKED_EPOCHS = 12  # markers on a line, beside the one of the best epoch
 WIDE_SPREAD = 20  # a logarithmic axis where the largest is that many times the smallest
@@ -138,86 +138,24 @@ def level_text(level: float, words: str) -> dict[str, Any]:
     }
 
 
-def state_memory(results: Results) -> Figure | None:
-    """Bytes of optimizer state; the labels say them too, so that even no state is seen."""
-    known = [run.state_bytes for run in results.runs if run.state_bytes is not None]
-    if not known:
-        return None
-    weights = max((run.parameter_bytes or 0 for run in results.runs), default=0)
-    held = [count for count in (*known, weights) if count > 0]
-    logarithmic = bool(held) and max(held) > WIDE_SPREAD * min(held)
-    traces = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": escape(run.label),
-            "meta": {"run": place},
-            "x": [run.state_bytes],
-            "y": [place],
-            "width": 0.62,
-            "marker": {"color": style.light, "line": {"width": 0}},
-            "hovertemplate": f"<b>{escape(run.label)}</b> {state_words(run)}{NO_BOX}",
-        }
-        for place, (run, style) in enumerate(zip(results.runs, styles(results.runs), strict=True))
-    ]
-    names = [f"<b>{escape(run.label)}</b><br>{state_words(run)}" for run in results.runs]
-    return figure(
-        traces,
-        hovermode="closest",
-        margin={"l": 56, "r": 16, "t": 28, "b": 32},
-        xaxis={
-            "type": "log" if logarithmic else "linear",
-            "range": memory_range(held, logarithmic),
-            "tickformat": "~s",
-            "ticksuffix": "B",
-            "nticks": 6,
-            **({"dtick": 1} if logarithmic else {}),
-        },
-        yaxis={
-            "tickvals": list(range(len(names))),
-            "ticktext": names,
-            "range": [len(names) - 0.4, -0.6],
-            "showgrid": False,
-        },
-        shapes=[weights_line(weights)] if weights else [],
-        annotations=[weights_text(weights, logarithmic)] if weights else [],
-        meta={"height": 110 + 52 * len(names)},
-    )
-
-
-def state_words(run: Run) -> str:
-    """How much state a run kept."""
-    return "not known" if run.state_bytes is None else size(run.state_bytes)
-
-
-def memory_range(held: list[float], logarithmic: bool) -> list[float]:
-    """From a tenth of the smallest, so that its bar can be seen, to a little beyond the largest."""
-    if logarithmic:
-        return [math.log10(min(held)) - 1, math.log10(max(held)) + 0.15]
-    return [0, 1.1 * max(held, default=1)]
-
-
-def weights_line(weights: float) -> dict[str, Any]:
-    """Where the weights themselves would end as a bar."""
+def vertical_line(x: float) -> dict[str, Any]:
+    """A line from the bottom to the top."""
     return {
         "type": "line",
         "yref": "paper",
-        "x0": weights,
-        "x1": weights,
+        "x0": x,
+        "x1": x,
         "y0": 0,
         "y1": 1,
         "line": {"width": 1, "dash": "dot"},
     }
 
 
-def weights_text(weights: float, logarithmic: bool) -> dict[str, Any]:
-    """What that line stands for."""
+def names_axis(names: list[str]) -> dict[str, Any]:
+    """An axis of names from top to bottom."""
     return {
-        "text": f"the model's weights: {size(weights)}",
-        "yref": "paper",
-        "x": math.log10(weights) if logarithmic else weights,
-        "y": 1,
-        "xanchor": "right",
-        "yanchor": "bottom",
-        "showarrow": False,
+        "tickvals": list(range(len(names))),
+        "ticktext": names,
+        "range": [len(names) - 0.4, -0.6],
+        "showgrid": False,
     }

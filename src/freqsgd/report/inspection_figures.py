@@ -7,19 +7,12 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from freqsgd.report.figures import (
-    NO_BOX,
-    WIDE_SPREAD,
-    figure,
-    memory_range,
-    weights_line,
-    weights_text,
-)
+from freqsgd.report.figures import NO_BOX, figure, names_axis, vertical_line
 from freqsgd.report.inspection import PLACES, Field, Inspection
 from freqsgd.report.log_axis import log_axis
+from freqsgd.report.memory_figure import Bar, memory_bars
 from freqsgd.report.results import display_name
 from freqsgd.report.style import Series, Style, styles
-from freqsgd.report.wording import size
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -94,60 +87,12 @@ def rank_line(place: int, style: Style, points: list[tuple[int, float]]) -> dict
 
 def memory(inspection: Inspection) -> Figure | None:
     """Bytes that each optimizer would keep beside the weights."""
-    known = [
-        (place, one) for place, one in enumerate(OPTIMIZERS) if one.optimizer in inspection.memory
+    bars = [
+        Bar(place, one.label, inspection.memory[one.optimizer], LOOKS[place].light)
+        for place, one in enumerate(OPTIMIZERS, start=CFSGD)
+        if one.optimizer in inspection.memory
     ]
-    if not known:
-        return None
-    states = [inspection.memory[one.optimizer] for _, one in known]
-    weights = inspection.memory.get("weights", 0)
-    held = [count for count in (*states, weights) if count > 0]
-    logarithmic = bool(held) and max(held) > WIDE_SPREAD * min(held)
-    traces = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": one.label,
-            "meta": {"run": CFSGD + place},
-            "x": [state],
-            "y": [row],
-            "width": 0.62,
-            "marker": {"color": LOOKS[CFSGD + place].light, "line": {"width": 0}},
-            "hovertemplate": f"<b>{one.label}</b> {size(state)}{NO_BOX}",
-        }
-        for row, ((place, one), state) in enumerate(zip(known, states, strict=True))
-    ]
-    names = [
-        f"<b>{one.label}</b><br>{size(state)}"
-        for (_, one), state in zip(known, states, strict=True)
-    ]
-    return figure(
-        traces,
-        hovermode="closest",
-        margin={"l": 56, "r": 16, "t": 28, "b": 32},
-        xaxis={
-            "type": "log" if logarithmic else "linear",
-            "range": memory_range(held, logarithmic),
-            "tickformat": "~s",
-            "ticksuffix": "B",
-            "nticks": 6,
-            **({"dtick": 1} if logarithmic else {}),
-        },
-        yaxis=rows_axis(names),
-        shapes=[weights_line(weights)] if weights else [],
-        annotations=[weights_text(weights, logarithmic)] if weights else [],
-        meta={"height": 110 + 52 * len(names)},
-    )
-
-
-def rows_axis(names: list[str]) -> dict[str, Any]:
-    """An axis of names from top to bottom."""
-    return {
-        "tickvals": list(range(len(names))),
-        "ticktext": names,
-        "range": [len(names) - 0.4, -0.6],
-        "showgrid": False,
-    }
+    return memory_bars(bars, inspection.memory.get("weights", 0))
 
 
 def promises(inspection: Inspection, fields: tuple[Field, ...]) -> Figure | None:
@@ -185,7 +130,7 @@ def promises(inspection: Inspection, fields: tuple[Field, ...]) -> Figure | None
         traces,
         hovermode="closest",
         xaxis={**log_axis(values), "title": {"text": "SGD's bound / that of FA-SGD"}},
-        yaxis=rows_axis([name for name, _ in rows]),
-        shapes=[{**weights_line(1.0)}],
+        yaxis=names_axis([name for name, _ in rows]),
+        shapes=[vertical_line(1.0)],
         meta={"height": 90 + 24 * len(rows)},
     )

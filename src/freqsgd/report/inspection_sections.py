@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 
 from freqsgd.report import inspection_figures as figures
-from freqsgd.report.documents import footer_html, opening_html
 from freqsgd.report.inspection import PLACES, Field, Inspection
 from freqsgd.report.inspection_words import (
     count_of,
@@ -16,6 +14,7 @@ from freqsgd.report.inspection_words import (
     percent,
     summarize,
 )
+from freqsgd.report.opening import command_html, footer_html, opening_html
 from freqsgd.report.page import Chart, Section, render
 from freqsgd.report.picture import Panel
 from freqsgd.report.sortable import Cells, sortable_table
@@ -28,6 +27,11 @@ PICTURES = {
     "ranks": "Occurrences of tokens by rank",
     "promise": "SGD's bound over that of FA-SGD",
     "memory": "Optimizer state",
+}
+SETTINGS = {
+    "min_count": "Tokens seen less often count as one",
+    "numeric_rule": "Bins of numbers",
+    "dim": "Numbers of a vector",
 }
 FEW_FIELDS = 6  # beyond, charts are small
 MOST_CHARTS = 60  # of fields; the table has all
@@ -77,7 +81,7 @@ def sections(inspection: Inspection) -> list[Section]:
             charts=(*promise_charts(inspection), *memory_charts(inspection)),
         ),
         Section("Most frequent tokens", frequent_table(inspection)),
-        Section("To do it again", command_html(inspection)),
+        Section("Settings", settings_html(inspection)),
     ]
     return [part for part in parts if part.html or part.charts]
 
@@ -219,8 +223,11 @@ def frequent_table(inspection: Inspection) -> str:
     )
 
 
-def command_html(inspection: Inspection) -> str:
-    """The command."""
-    if inspection.command is None:
-        return ""
-    return f"<pre><code>{escape(inspection.command)}</code></pre>"
+def settings_html(inspection: Inspection) -> str:
+    """What was chosen, and the command."""
+    chosen = {**inspection.dataset, "dim": inspection.dim}
+    rows = [
+        [name, str(chosen[key])] for key, name in SETTINGS.items() if chosen.get(key) is not None
+    ]
+    table = plain_table(["Setting", "Value"], rows, kind="settings") if rows else ""
+    return table + command_html(inspection.command)

@@ -21,7 +21,7 @@ from freqsgd.report.picture_marks import draw_bars, draw_scatter, hide_cut_text
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["Panel", "paint", "write_picture", "write_pictures"]
+__all__ = ["Panel", "paint", "write_pictures"]
 
 DPI = 180
 INCH = 96  # pixels of a page
@@ -39,13 +39,8 @@ class Panel:
     figure: Figure
 
 
-def write_picture(figure: Figure, path: Path, title: str = "") -> None:
-    """Write a figure as a PNG file; readers never see half a file."""
-    write_pictures([Panel("", figure)], path, title)
-
-
 def write_pictures(panels: Sequence[Panel], path: Path, title: str = "") -> None:
-    """Write figures beside each other as one PNG file, with one legend."""
+    """Write figures beside each other as one PNG file, with one legend; never half a file."""
     file = io.BytesIO()
     paint(panels, title).savefig(file, format="png", metadata={"Software": None})
     write_file(path, file.getvalue(), "the picture")

@@ -29,6 +29,7 @@ NAMES = {
     "adagrad": "Adagrad",
     "rowwise-adagrad": "Row-wise Adagrad",
     "adam": "Adam",
+    "sbcd": "SBCD",
     "fm": "FM",
     "deepfm": "DeepFM",
     "cbow": "CBOW",

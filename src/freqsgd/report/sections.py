@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from html import escape
-
 from freqsgd.report.background import count_words
 from freqsgd.report.charts import cost_charts, learning_charts
 from freqsgd.report.diagnosis_sections import diagnosis_sections
 from freqsgd.report.headline import headline
 from freqsgd.report.kinds import Kind
+from freqsgd.report.opening import command_html, footer_html, opening_html
 from freqsgd.report.page import Section
 from freqsgd.report.results import Results, display_name
 from freqsgd.report.seeds import seeds_table
-from freqsgd.report.settings import command_html, settings_table
-from freqsgd.report.summary import Statement, summarize
+from freqsgd.report.settings import settings_table
+from freqsgd.report.summary import summarize
 from freqsgd.report.tables import comparison_table
 from freqsgd.report.tuning_sections import tuning_sections
 from freqsgd.report.wording import enumerate_words
@@ -35,18 +33,7 @@ def title(results: Results) -> str:
 
 def opening(results: Results, kind: Kind) -> str:
     """The numbers and sentences that come first."""
-    tiles = "".join(
-        f'<div class="card tile"><dt>{escape(tile.title)}</dt>'
-        f"<dd><strong>{escape(tile.value)}</strong><span>{escape(tile.note)}</span></dd></div>"
-        for tile in headline(results, kind)
-    )
-    sentences = "".join(map(statement_html, summarize(results, kind)))
-    return f'<dl class="tiles">{tiles}</dl><dl class="summary card">{sentences}</dl>'
-
-
-def statement_html(statement: Statement) -> str:
-    """A topic and what is said of it."""
-    return f"<div><dt>{escape(statement.topic)}</dt><dd>{escape(statement.text)}</dd></div>"
+    return opening_html(headline(results, kind), summarize(results, kind))
 
 
 def sections(results: Results, kind: Kind) -> list[Section]:
@@ -59,7 +46,7 @@ def sections(results: Results, kind: Kind) -> list[Section]:
         Section("Learning curves", charts=tuple(learning_charts(results, kind.by))),
         Section(f"Optimizer state and {rare}", charts=tuple(cost_charts(results, kind))),
         *diagnosis_sections(results),
-        Section("Settings", settings_table(results, kind) + command_html(results)),
+        Section("Settings", settings_table(results, kind) + command_html(results.command)),
     ]
     return [part for part in parts if part.html or part.charts]
 
@@ -77,14 +64,4 @@ def footer(results: Results) -> str:
     parts = [way.format(machine[key]) for key, way in ways.items() if machine.get(key)]
     if results.dataset.get("source"):
         parts.append(f"data: {results.dataset['source']}")
-    if results.created:
-        parts.append(f"made {moment(results.created)}")
-    return " · ".join(escape(part) for part in ("Report by freqsgd", *parts))
-
-
-def moment(written: str) -> str:
-    """An ISO time to the minute; anything else as it is."""
-    try:
-        return f"{datetime.fromisoformat(written):%Y-%m-%d %H:%M %Z}".strip()
-    except ValueError:
-        return written
+    return footer_html(parts, results.created)

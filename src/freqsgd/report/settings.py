@@ -1,16 +1,15 @@
-"""What was chosen for every run, and the command that chooses it again."""
+"""What was chosen for every run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from html import escape
 
 from freqsgd.report.kinds import Kind
 from freqsgd.report.results import Results, Run
 from freqsgd.report.tables import plain_table
 from freqsgd.report.wording import size
 
-__all__ = ["command_html", "settings_table"]
+__all__ = ["settings_table"]
 
 ENDINGS = {
     "patience": "early stopping",
@@ -94,10 +93,3 @@ def options(value: object, name: str = "") -> Iterator[tuple[str, str]]:
 def setting(value: object) -> str:
     """A setting as text."""
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def command_html(results: Results) -> str:
-    """The command that makes these results again."""
-    if results.command is None:
-        return ""
-    return f"<h3>To do it again</h3><pre><code>{escape(results.command)}</code></pre>"

@@ -14,7 +14,6 @@ __all__ = ["SIDES", "Check", "Improvement", "Slope", "Theory", "TheoryRun", "Tok
 
 SCHEMA = 1
 SIDES = {"user": "users", "item": "items"}
-NAMES = {"sbcd": "SBCD"}
 
 Numbers = tuple[float | None, ...]
 
@@ -150,19 +149,13 @@ def read_tokens(columns: Mapping[str, Any]) -> tuple[Token, ...]:
     return tuple(Token(*entries) for entries in zip(sides, ranks, *known, strict=True))
 
 
-def label_of(entry: Mapping[str, Any]) -> str:
-    """The name of an optimizer for readers."""
-    name = str(entry.get("optimizer"))
-    return NAMES.get(name, display_name(name))
-
-
 def read_run(entry: Mapping[str, Any], tokens: int) -> TheoryRun:
     """One entry of ``runs``."""
     what = f"theory: run of {entry.get('optimizer')}"
     names = ("steps", "bound", "measured", "low", "high")
     return TheoryRun(
         optimizer=str(entry.get("optimizer")),
-        label=label_of(entry),
+        label=display_name(str(entry.get("optimizer"))),
         alpha=number(entry.get("alpha")),
         invalid=integer(entry.get("invalid")) or 0,
         **{name: column(entry, name, tokens, what) for name in names},
@@ -175,7 +168,7 @@ def read_improvement(entry: Mapping[str, Any], tokens: int) -> Improvement:
     names = ("bound", "iterations", "corollary", "measured", "low", "high")
     return Improvement(
         optimizer=str(entry.get("optimizer")),
-        label=label_of(entry),
+        label=display_name(str(entry.get("optimizer"))),
         slope=read_slope(mapping(entry.get("slope"))),
         **{name: column(entry, name, tokens, what) for name in names},
     )

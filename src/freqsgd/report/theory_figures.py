@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from freqsgd.report.figures import NO_BOX, figure, level_line
+from freqsgd.report.figures import NO_BOX, figure, level_line, vertical_line
 from freqsgd.report.log_axis import log_axis, positive
 from freqsgd.report.style import Series, Style, styles
 from freqsgd.report.theory import SIDES, Improvement, Theory, TheoryRun
@@ -44,7 +44,7 @@ def distribution(theory: Theory, side: str) -> Figure:
         hovermode="closest",
         xaxis=rank_axis(theory, places),
         yaxis={**log_axis(p), "title": {"text": "p"}},
-        shapes=[top_line(top)] if marked else [],
+        shapes=[vertical_line(top + 0.5)] if marked else [],
         annotations=[top_text(top, side, is_log=is_polynomial(theory))] if marked else [],
     )
 
@@ -220,19 +220,6 @@ def rank_axis(theory: Theory, places: Sequence[int]) -> dict[str, Any]:
     ranks = [theory.tokens[place].rank for place in places]
     kind = log_axis(ranks) if is_polynomial(theory) else {"tickformat": "d"}
     return {"title": {"text": "rank, most frequent first"}, "showgrid": False, **kind}
-
-
-def top_line(top: int) -> dict[str, Any]:
-    """A line behind the last top token."""
-    return {
-        "type": "line",
-        "yref": "paper",
-        "x0": top + 0.5,
-        "x1": top + 0.5,
-        "y0": 0,
-        "y1": 1,
-        "line": {"width": 1, "dash": "dot"},
-    }
 
 
 def top_text(top: int, side: str, *, is_log: bool) -> dict[str, Any]:

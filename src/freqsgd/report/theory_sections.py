@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from html import escape
 from typing import TYPE_CHECKING
 
 from freqsgd.report import theory_figures as figures
-from freqsgd.report.documents import footer_html, opening_html
+from freqsgd.report.opening import command_html, footer_html, opening_html
 from freqsgd.report.page import Chart, Section, render
 from freqsgd.report.picture import Panel
 from freqsgd.report.sortable import Cells, sortable_table
@@ -234,10 +233,7 @@ def settings_html(theory: Theory) -> str:
     ]
     rows += [[f"alpha of {run.label}", setting(run.alpha)] for run in theory.runs if run.alpha]
     table = plain_table(["Setting", "Value"], rows, kind="settings")
-    if theory.command is None:
-        return table
-    again = f"<h3>To do it again</h3><pre><code>{escape(theory.command)}</code></pre>"
-    return table + again
+    return table + command_html(theory.command)
 
 
 def setting(value: object) -> str:

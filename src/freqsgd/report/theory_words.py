@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from freqsgd.report.documents import TAIL_RATES
 from freqsgd.report.headline import Tile
 from freqsgd.report.results import integer, mapping, number
 from freqsgd.report.summary import Statement
@@ -22,15 +23,13 @@ from freqsgd.report.wording import (
 
 __all__ = ["headline", "summarize", "tail_words", "theory_title"]
 
-SYMBOLS = {"exponential": "tau", "polynomial": "nu"}
-
 
 def tail_words(theory: Theory) -> str:
     """Which distribution the tokens have."""
     tail, rate = theory.problem.get("tail"), number(theory.problem.get("rate"))
-    if tail in SYMBOLS and rate is not None:
+    if tail in TAIL_RATES and rate is not None:
         article = "an" if tail == "exponential" else "a"
-        return f"{article} {tail} tail ({SYMBOLS[tail]} = {rate:g})"
+        return f"{article} {tail} tail ({TAIL_RATES[tail]} = {rate:g})"
     return f"{'a uniform' if tail == 'uniform' else 'an unknown'} distribution"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -25,22 +27,30 @@ def squared_norms(model: FM, data: Dataset) -> tuple[NDArray[np.float64], NDArra
     """
     weight, rows = model.tokens.weight, data.splits.train
     total = torch.zeros(weight.shape, dtype=torch.float64)
-    training = model.training
-    model.eval()
-    for first in range(0, len(rows), _BLOCK):
-        some = rows[first : first + _BLOCK]
-        times = None if data.weights is None else torch.from_numpy(data.weights[some])
-        loss = binary_cross_entropy_with_logits(
-            model(torch.from_numpy(data.ids[some])),
-            torch.from_numpy(data.labels[some]).float(),
-            times,
-            reduction="sum",
-        )
-        (found,) = torch.autograd.grad(loss / len(rows), [weight])
-        total.index_add_(0, found._indices()[0], found._values().double())
-    model.train(training)
+    with _as_it_predicts(model):
+        for first in range(0, len(rows), _BLOCK):
+            some = rows[first : first + _BLOCK]
+            times = None if data.weights is None else torch.from_numpy(data.weights[some])
+            loss = binary_cross_entropy_with_logits(
+                model(torch.from_numpy(data.ids[some])),
+                torch.from_numpy(data.labels[some]).float(),
+                times,
+                reduction="sum",
+            )
+            (found,) = torch.autograd.grad(loss / len(rows), [weight])
+            total.index_add_(0, found._indices()[0], found._values().double())
     squares = total.square_()
     return squares[:, :-1].sum(1).numpy(), squares[:, -1].numpy()
+
+
+@contextmanager
+def _as_it_predicts(model: FM) -> Iterator[None]:
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)
 
 
 def buckets(counts: NDArray[Any]) -> list[tuple[int, int, NDArray[np.int64]]]:
