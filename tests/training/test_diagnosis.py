@@ -274,9 +274,23 @@ def test_a_comparison_predicts_the_ratio_of_the_bounds_in_each_bucket(tmp_path):
         assert found["improvement"] == pytest.approx(sgd / fasgd)
 
 
-def test_bags_whose_tokens_repeat_have_a_prediction_too():
-    results = compare(with_bags(), [Rule("sgd", 0.1)], SMALL, diagnose=True)
-    assert all(found["improvement"] > 0 for found in results["diagnosis"]["prediction"])
+def test_the_prediction_for_bags_is_that_of_occurrences():
+    data = with_bags()
+    results = compare(data, [Rule("sgd", 0.1)], SMALL, diagnose=True)
+    counts = data.token_counts[data.token_counts > 0]
+    for found in results["diagnosis"]["prediction"]:
+        own = counts[(counts >= found["from"]) & (counts <= found["to"])]
+        ratios = np.sqrt((counts**2).sum()) / np.mean(np.sqrt(own * counts.sum()))
+        assert found["improvement"] == pytest.approx(ratios)
+
+
+def test_a_model_goes_back_to_training_even_if_a_look_fails(monkeypatch):
+    data = dataset()
+    model = build_model(data, SMALL).train()
+    monkeypatch.setattr(model, "forward", lambda ids: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        squared_norms(model, data)
+    assert model.training
 
 
 def test_text_is_refused():

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from freqsgd.data.dataset import Dataset
-from freqsgd.theory.improvement import error_improvement
+from freqsgd.theory.promise import field_improvements
 from freqsgd.training.engine import Engine
 from freqsgd.training.gradients import bucket_norms, buckets, squared_norms
 from freqsgd.training.moments import relate, row_moments, scatter
@@ -35,13 +35,13 @@ def describe_diagnosis(data: Dataset) -> dict[str, Any]:
     """What the ``diagnosis`` of all runs of ``results.json`` has in common.
 
     ``prediction`` is how many times larger SGD's bound on ``|grad f_k|^2`` is than FA-SGD's after
-    the same number of iterations (:mod:`freqsgd.theory.improvement`), for each bucket as the
+    the same number of iterations (:func:`freqsgd.theory.promise.field_improvements`), for each bucket as the
     ratio of the mean bounds of its tokens: the harmonic mean of their improvements.
     """
     counts = data.token_counts
-    seen, improvement = counts > 0, np.ones(len(counts))
     p = counts / len(data.splits.train)
-    improvement[seen] = error_improvement(p[seen] / p.max())  # of any scale: p of bags may exceed 1
+    ends = np.cumsum([field.size for field in data.fields])[:-1]
+    improvement = np.concatenate(field_improvements(np.split(counts, ends)))
     return {
         "fields": [field.name for field in data.fields],
         "prediction": [
