@@ -35,8 +35,8 @@ def describe_diagnosis(data: Dataset) -> dict[str, Any]:
     """What the ``diagnosis`` of all runs of ``results.json`` has in common.
 
     ``prediction`` is how many times larger SGD's bound on ``|grad f_k|^2`` is than FA-SGD's after
-    the same number of iterations (:func:`freqsgd.theory.promise.field_improvements`), for each bucket as the
-    ratio of the mean bounds of its tokens: the harmonic mean of their improvements.
+    the same number of iterations (:func:`freqsgd.theory.promise.field_improvements`), for each
+    bucket as the ratio of the mean bounds of its tokens: the harmonic mean of their improvements.
     """
     counts = data.token_counts
     p = counts / len(data.splits.train)
