@@ -1,11 +1,14 @@
 """Which tail do counted tokens have: exponential or polynomial, how steep, and from which rank on?
 
-Every occurrence of a token is one sample of its rank. From a rank first on, the likeliest
-exponential tail (``p_n ~ exp(-tau n)``) and the likeliest polynomial one (``p_n ~ n ** -nu``) are
-fitted to these samples. The first rank is the one, of a few between 1 and the middle, from which
-the likelier of the two is closest to the samples: by the Kolmogorov-Smirnov distance, the largest
-difference between the shares of samples up to a rank. Vuong's likelihood-ratio test then says
-whether one of the two is significantly nearer; not that it is true.
+One half of the occurrences ranks the tokens, each one of the other half is a sample of its token's
+rank (:mod:`freqsgd.theory.tail_split`). From a rank first on, the likeliest exponential tail
+(``p_n ~ exp(-tau n)``) and the likeliest polynomial one (``p_n ~ n ** -nu``) are fitted to these
+samples. How far off a fit is says the Kolmogorov-Smirnov distance, the largest difference between
+the shares of samples up to a rank; a short piece of any tail is nearly flat and everything is near
+to it, so the distance is taken as a part of that of equally frequent tokens. The first rank is the
+earliest, of a few between 1 and the middle, from which this part is at most twice the smallest.
+Vuong's likelihood-ratio test then says whether one of the two families is significantly nearer; not
+that it is true.
 """
 
 from __future__ import annotations
@@ -20,12 +23,16 @@ from numpy.typing import ArrayLike, NDArray
 from freqsgd.data.dataset import DataError
 from freqsgd.theory.checks import Array
 from freqsgd.theory.tail_families import FAMILIES, Family
+from freqsgd.theory.tail_split import SplitCounts, split_occurrences
 
 __all__ = ["TailFit", "fit_tail"]
 
-FEWEST = 20  # tokens of a tail
+FEWEST = 20  # tokens
+FEWEST_RANKED = 10  # of these in the half that ranks them, and in a tail
 CANDIDATES = 12  # first ranks tried
-LOWEST_START = 10  # occurrences of a tail's first token: 3, 2, 1 are steps and hide the slope
+LOWEST_START = 5  # times that a half has a tail's first token: 3, 2, 1 are steps, hiding the slope
+NEAR = 2.0  # times the smallest distance, which an earlier first rank is worth
+CHANCE = 3.0  # standard errors by which equally frequent tokens may seem uneven
 SIGNIFICANT = 0.05
 
 
@@ -38,7 +45,7 @@ class TailFit:
         reason: why there is no family, else None
         tokens: number of tokens, of which the tail holds ``tokens - from_rank + 1``
         from_rank: the tail's first rank, counted from 1
-        samples: occurrences of the tail's tokens
+        samples: occurrences that were fitted: half of those of the tail's tokens
         nu: steepness of the polynomial tail
         tau: steepness of the exponential tail
         first_count: by family, the count that the fit expects at ``from_rank``
@@ -78,9 +85,15 @@ def fit_tail(counts: ArrayLike) -> TailFit:
     reason = _hopeless(numbers)
     if reason:
         return TailFit(None, reason, numbers.size)
-    ranks = _Ranks(numbers)
-    tails = [ranks.tail(first) for first in _candidates(ranks.counts)]
-    return _described(ranks, min(tails, key=lambda tail: tail.likelier.distance))
+    split = split_occurrences(numbers)
+    reason = _too_even(split)
+    if reason:
+        return TailFit(None, reason, numbers.size)
+    ranks = _Ranks(split)
+    tails = [ranks.tail(first) for first in _candidates(split.ranking)]
+    enough = NEAR * min(tail.unexplained for tail in tails)
+    tail = next(tail for tail in tails if tail.unexplained <= enough)
+    return _described(ranks, tail, numbers.size)
 
 
 @dataclass(frozen=True)
@@ -99,26 +112,31 @@ class _Tail:
     first: int
     samples: float
     fits: tuple[_Fit, _Fit]  # exponential, polynomial
+    uniform_distance: float  # of equally frequent tokens
 
     @property
     def likelier(self) -> _Fit:
         return max(self.fits, key=lambda fit: fit.log_likelihood)
 
+    @property
+    def unexplained(self) -> float:
+        return self.likelier.distance / self.uniform_distance
+
 
 class _Ranks:
     """Counts by rank, with what every candidate tail needs of them."""
 
-    def __init__(self, counts: NDArray[np.int64]) -> None:
-        self.counts = counts.astype(np.float64)
-        self.ranks = np.arange(1.0, counts.size + 1.0)
+    def __init__(self, split: SplitCounts) -> None:
+        self.counts = split.counts
+        self.ranks = np.arange(1.0, self.counts.size + 1.0)
         self.positions = {name: f.position(self.ranks) for name, f in FAMILIES.items()}
         self.cumulative = np.concatenate([[0.0], np.cumsum(self.counts)])
-        # Tokens of equal count stand in blocks; these are the blocks' last ranks.
-        self.ends = np.append(np.flatnonzero(np.diff(counts)) + 1.0, float(counts.size))
+        self.ends = split.ends.astype(np.float64)
 
     def tail(self, first: int) -> _Tail:
         exponential, polynomial = (self._fit(family, first) for family in FAMILIES.values())
-        return _Tail(first, self.samples(first), (exponential, polynomial))
+        uniform = self._uniform_distance(first)
+        return _Tail(first, self.samples(first), (exponential, polynomial), uniform)
 
     def samples(self, first: int) -> float:
         return float(self.cumulative[-1] - self.cumulative[first - 1])
@@ -145,18 +163,32 @@ class _Ranks:
         falling ones, so that the difference is largest at an end of the block or where the steps
         are equal. That leaves few ranks to look at, however many tokens there are.
         """
-        ends = self.ends[self.ends >= first]
+        ends = self._block_ends(first)
         starts = np.concatenate([[float(first)], ends[:-1] + 1.0])
         steps = self.counts[ends.astype(np.int64) - 1] / self.samples(first)
         start = family.position(np.array([float(first)]))
         furthest = family.position(self.ranks[-1:])
-        equal = np.minimum(start - np.log(steps * mass) / rate, furthest)
+        with np.errstate(divide="ignore"):  # a block may have no samples
+            equal = np.minimum(start - np.log(steps * mass) / rate, furthest)
         crossing = np.floor(family.rank(equal))
         inside = [np.clip(crossing + shift, starts, ends) for shift in (0.0, 1.0)]
         ranks = np.concatenate([ends, *inside])
-        seen = self.cumulative[ranks.astype(np.int64)] - self.cumulative[first - 1]
         fitted = family.masses(first, ranks, rate) / mass
-        return float(np.abs(seen / self.samples(first) - fitted).max())
+        return float(np.abs(self._share(first, ranks) - fitted).max())
+
+    def _uniform_distance(self, first: int) -> float:
+        """The same for equally frequent tokens, whose share rises by equal steps too."""
+        ends = self._block_ends(first)
+        uniform = (ends - first + 1.0) / (self.counts.size - first + 1.0)
+        return float(np.abs(self._share(first, ends) - uniform).max())
+
+    def _block_ends(self, first: int) -> Array:
+        return self.ends[self.ends >= first]
+
+    def _share(self, first: int, ranks: Array) -> Array:
+        """The share of the tail's samples up to these ranks."""
+        seen: Array = self.cumulative[ranks.astype(np.int64)] - self.cumulative[first - 1]
+        return seen / self.samples(first)
 
 
 def _checked(counts: ArrayLike) -> NDArray[np.int64]:
@@ -182,15 +214,24 @@ def _hopeless(counts: NDArray[np.int64]) -> str | None:
     return None
 
 
-def _candidates(counts: Array) -> list[int]:
+def _too_even(split: SplitCounts) -> str | None:
+    """Why there is nothing to fit once luck is left out."""
+    if split.counts.size < FEWEST_RANKED or not split.counts.any():
+        return "too few tokens occur more than once"
+    if split.unevenness < CHANCE:
+        return "equally frequent tokens would come out as unequal by chance: there is no tail"
+    return None
+
+
+def _candidates(ranking: NDArray[np.int64]) -> list[int]:
     """First ranks to try: 1, and some from which half of the tokens, not all equal, follow."""
-    furthest = counts.size - max(FEWEST, math.ceil(counts.size / 2)) + 1
+    furthest = ranking.size - max(FEWEST_RANKED, math.ceil(ranking.size / 2)) + 1
     spread = np.geomspace(1, furthest, CANDIDATES).astype(np.int64)
-    lowest = max(LOWEST_START, counts[-1] + 1.0)
-    return [int(first) for first in np.unique(spread) if first == 1 or counts[first - 1] >= lowest]
+    lowest = max(LOWEST_START, ranking[-1] + 1)
+    return [int(first) for first in np.unique(spread) if first == 1 or ranking[first - 1] >= lowest]
 
 
-def _described(ranks: _Ranks, tail: _Tail) -> TailFit:
+def _described(ranks: _Ranks, tail: _Tail, tokens: int) -> TailFit:
     exponential, polynomial = tail.fits
     statistic = _vuong(ranks, tail)
     p_value = math.erfc(abs(statistic) / math.sqrt(2.0))
@@ -198,12 +239,12 @@ def _described(ranks: _Ranks, tail: _Tail) -> TailFit:
     return TailFit(
         family=tail.likelier.family.name if told else None,
         reason=None if told else f"the test cannot tell the two families apart (p = {p_value:.2g})",
-        tokens=ranks.counts.size,
+        tokens=tokens,
         from_rank=tail.first,
         samples=round(tail.samples),
         nu=polynomial.rate,
         tau=exponential.rate,
-        first_count={fit.family.name: tail.samples / fit.mass for fit in tail.fits},
+        first_count={fit.family.name: 2.0 * tail.samples / fit.mass for fit in tail.fits},
         log_likelihoods={fit.family.name: fit.log_likelihood for fit in tail.fits},
         distances={fit.family.name: fit.distance for fit in tail.fits},
         statistic=statistic,
