@@ -41,10 +41,20 @@ def make_field(name: str = "user", /, tokens: int = 2000, **changes: Any) -> dic
     return {**field, **changes}
 
 
-def make_promise(median: float = 3.0, p90: float = 5.0) -> dict[str, Any]:
+def make_promise(
+    median: float = 3.0, p90: float = 5.0, counts: tuple[int, int] = (50, 20)
+) -> dict[str, Any]:
+    """Of tokens that were seen so often."""
+    places = zip(("median", "p90"), (1001, 1801), counts, (median, p90), strict=True)
     return {
-        "median": {"rank": 1001, "count": 5, "p": 5e-5, "error": median, "iterations": median**2},
-        "p90": {"rank": 1801, "count": 2, "p": 2e-5, "error": p90, "iterations": p90**2},
+        name: {
+            "rank": rank,
+            "count": count,
+            "p": count / ROWS,
+            "error": error,
+            "iterations": error**2,
+        }
+        for name, rank, count, error in places
     }
 
 
@@ -73,7 +83,7 @@ def make_inspection(*fields: dict[str, Any], **changes: Any) -> dict[str, Any]:
         "dim": 64,
         "fields": listed,
         "promise": make_promise(),
-        "tail_samples": {"share": 0.0973, "of": ROWS},
+        "tail_samples": {"share": 0.0973, "of": ROWS, "seen_below_10": 0.0421},
         "memory": {
             "weights": 728_000,
             "adam": 1_456_000,
@@ -81,7 +91,7 @@ def make_inspection(*fields: dict[str, Any], **changes: Any) -> dict[str, Any]:
             "rowwise-adagrad": 22_400,
             "cfsgd": 11_200,
         },
-        "lr": {"low": 0.5, "high": 2.0, "rule": "a rule"},
+        "lr": {"low": 0.5, "high": 2.0, "rule": "as it is"},
         "lr_reason": None,
     }
     return {**document, **changes}

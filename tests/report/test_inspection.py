@@ -12,8 +12,9 @@ from freqsgd.data import DataError
 from freqsgd.report import write_inspection
 from freqsgd.report.inspection import read_inspection
 from freqsgd.report.inspection_figures import memory, promises, rank_counts
-from freqsgd.report.inspection_sections import MOST_CHARTS, inspection_panels, render_inspection
-from freqsgd.report.inspection_words import headline, percent, summarize
+from freqsgd.report.inspection_headline import headline
+from freqsgd.report.inspection_sections import MOST_CHARTS, inspection_pictures, render_inspection
+from freqsgd.report.inspection_words import summarize
 from freqsgd.report.log_axis import log_axis
 from freqsgd.report.picture_known import check_known
 from tests.report.made_up import HOSTILE, plain
@@ -71,12 +72,17 @@ def test_words_tables_and_command_are_on_the_page():
     for words in (
         "Token frequencies of movielens-1m",
         "movielens-1m has 100,000 rows, 2 fields and 2,800 tokens.",
-        "the most frequent 1% of 2,000 tokens have 45% of all occurrences",
+        "the most frequent 1% of the tokens have 45% of all occurrences",
+        "the effective number of tokens is 322 of 2,000",
         "A polynomial tail is nearer in user and movie (nu 1.02).",
-        "9.7% of 100,000 rows have a token of a tail",
+        "4.2% of the rows (looked at: 100,000) hold a token that was seen fewer than 10 times.",
+        "9.7% of the rows hold a token of a tail",
         "CF-SGD 11.2 kB, Row-wise Adagrad 22.4 kB, Adagrad 728 kB and Adam 1.46 MB",
-        "For CF-SGD try 0.5 to 2 (a rule).",
-        "Polynomial tail, nu = 1.02 from rank 5 on.",
+        "For CF-SGD and an FM in batches of 1,024 try 0.5 to 2; begin at the upper end.",
+        "The rule: as it is.",
+        "Polynomial tail, nu = 1.02 from rank 5 on, 60% of the occurrences.",
+        "These are ratios of upper bounds, no forecast of AUC.",
+        "CF-SGD's AUC was 0.0004 below SGD's",
         "7 (5,000), 42 (2,500)",
         "freqsgd inspect --dataset movielens-1m --out looked",
     ):
@@ -113,6 +119,7 @@ def test_fields_without_a_fit_and_with_one_token_have_charts_too():
     assert figure.data[0].mode == "markers"
     low, high = figure.layout.yaxis.range
     assert low < math.log10(ROWS) < high
+    assert min(figure.layout.xaxis.tickvals) == 1
 
 
 def test_promises_are_drawn_by_field_below_those_of_all():
@@ -138,36 +145,99 @@ def test_the_least_even_field_is_the_one_that_is_told():
     assert tiles(document)["The most frequent 10% of tokens have"] == "95%"
 
 
+def test_shares_are_told_of_fields_in_which_they_are_some_tokens():
+    uneven = make_field("size", 40, effective_tokens=1.1)
+    document = make_inspection(make_field("user"), uneven)
+    assert said(document)["Imbalance"].startswith("In user, the least even field, the most")
+    assert "The most frequent 10% of tokens have" in tiles(document)
+    document = make_inspection(uneven)
+    assert said(document)["Imbalance"].startswith(
+        "In size the effective number of tokens is 1.1 of 40:"
+    )
+    assert "The most frequent 10% of tokens have" not in tiles(document)
+
+
 def test_one_token_is_nothing_to_be_unequal():
     words = said(make_inspection(ONE_TOKEN))
     assert words["Imbalance"] == (
         "No field has more than one token: there is nothing to be unequal."
     )
     assert words["Tails"] == "Neither in constant: one token."
-    assert words["Corollary"].startswith(
-        "The corollary does not apply: no tail was fitted: one token."
-    )
-    assert "Constant has one token only" in words["Read with care"]
+    assert words["Corollary"].startswith("It does not apply: no tail was fitted: one token.")
+    words = said(make_inspection(make_field("user"), ONE_TOKEN))
+    assert "from a field with one token: constant." in words["Read with care"]
 
 
-def test_promises_are_told_both_ways_and_also_where_there_is_none():
+def test_names_of_fields_keep_their_case():
+    fields = [{**ONE_TOKEN, "name": "c0"}, make_field("user", singletons=1900)]
+    for words in said(make_inspection(*fields)).values():
+        assert "C0" not in words
+        assert "User" not in words
+
+
+def test_promises_are_told_both_ways_and_of_bounds():
     words = said(make_inspection())["Promise"]
-    assert "at the median token of all fields, seen 5 times, 3.0 times less error" in words
-    assert "or 9.0 times fewer iterations to an equal error" in words
-    worse = make_inspection(promise=make_promise(0.5, 1.0))
-    words = said(worse)["Promise"]
-    assert "2.0 times more error" in words
-    assert "as much error" in words
+    assert words == (
+        "For the median token of all fields, seen 50 times, SGD's bound on the squared gradient is "
+        "3.0 times FA-SGD's after equally many iterations, and takes 9.0 times as many to be "
+        "equal. For the token that 90% of all are more frequent than, seen 20 times, SGD's bound "
+        "on the squared gradient is 5.0 times FA-SGD's after equally many iterations, and takes 25 "
+        "times as many to be equal. These are ratios of upper bounds, no forecast of AUC."
+    )
+    assert tiles(make_inspection())["SGD's bound over FA-SGD's"] == "3.0 times"
+    worse = said(make_inspection(promise=make_promise(0.5, 1.0)))["Promise"]
+    assert "is 0.5 times FA-SGD's after equally many iterations, and takes 0.25 times" in worse
     assert "Promise" not in said(make_inspection(promise=None))
 
 
-def test_corollaries_that_apply_and_do_not_are_told_apart():
-    applies = make_field("a", corollary={"applies": True, "reason": None, "top": 3})
-    assert said(make_inspection(applies))["Corollary"] == (
-        "The conditions of the corollary for the nearer tail hold in a."
+def test_a_promise_for_a_token_that_was_hardly_seen_is_said_to_be_unknown():
+    seen = make_inspection(promise=make_promise(2.0, 4.0, counts=(10, 10)))
+    rare = make_inspection(promise=make_promise(2.0, 4.0, counts=(10, 9)))
+    once = make_inspection(promise=make_promise(100.0, 100.0, counts=(1, 1)))
+    unknown = "hardly known, and it grows with the number of rows"
+    assert [unknown in said(each)["Promise"] for each in (seen, rare, once)] == [False, True, True]
+    assert "SGD's bound over FA-SGD's" in tiles(rare)
+    assert tiles(once)["The median token was seen"] == "once"
+    assert not any("100" in value for value in tiles(once).values())
+
+
+def test_conditions_of_the_corollary_are_told_with_the_part_they_hold_for():
+    holds = {"applies": True, "reason": None, "top": 3}
+    words = said(make_inspection(make_field("a", corollary=holds)))["Corollary"]
+    assert words == (
+        "Its conditions on one field hold in a (from rank 5 on, 60% of the occurrences). The "
+        "corollary itself is about two fields with as many tokens and the same tail from rank 1 "
+        "on, which no real data has. The promise does not need it: it comes from the counts."
     )
-    words = said(make_inspection(applies, make_field("b")))["Corollary"]
-    assert "hold in a. They do not in b: nu = 1.02 is below 2." in words
+    both = make_inspection(make_field("a", corollary=holds), make_field("b"))
+    assert "It does not apply to b: nu = 1.02 is below 2." in said(both)["Corollary"]
+    fits = [{**make_field()["fit"], "from_rank": n, "samples": 10_000 * n} for n in range(1, 9)]
+    many = [make_field(f"f{n}", corollary=holds, fit=fit) for n, fit in enumerate(fits)]
+    assert said(make_inspection(*many))["Corollary"].startswith(
+        "Its conditions on one field hold in f0, f1, f2, f3, f4 and 3 more, whose fits begin at "
+        "rank 1 to 8 and hold 10% to 80% of the occurrences."
+    )
+
+
+def test_text_has_words_and_one_field_has_its_tail_by_definition():
+    word = make_field("word", 800)
+    reason = "text has defaults"
+    words = said(make_inspection(word, lr=None, lr_reason=reason))
+    assert words["Data"] == "movielens-1m has 100,000 words and 800 distinct words."
+    assert "4.2% of the words (looked at: 100,000) hold" in words["Rare tokens"]
+    assert words["Rare tokens"].endswith("with 5% of its occurrences, by definition.")
+    assert words["Learning rate"] == f"No range is suggested: {reason}."
+    assert "row" not in " ".join(words.values()).replace("grows", "")
+
+
+def test_notes_and_settings_are_on_the_page():
+    dataset = {"name": "clicks", "rows": 1, "min_count": 10, "numeric_rule": "log"}
+    document = make_inspection(dataset=dataset, notes=["id is a row id.", "y looks like a label."])
+    assert said(document)["Notes"] == "id is a row id. y looks like a label."
+    assert said(document)["Data"].startswith("clicks has 1 row, 2 fields")
+    text = page_of(document).text
+    assert "Tokens seen less often count as one10" in text
+    assert "Bins of numberslog" in text
 
 
 def test_tails_of_many_fields_are_counted_and_their_rates_spanned():
@@ -178,27 +248,26 @@ def test_tails_of_many_fields_are_counted_and_their_rates_spanned():
     fields.append(make_field("none", fit=no_fit("all tokens occur once", 9)))
     words = said(make_inspection(*fields))["Tails"]
     assert words == (
-        "A polynomial tail is nearer in 9 fields (nu 1 to 1.8). "
+        "A polynomial tail is nearer in f0, f1, f2, f3, f4 and 4 more (nu 1 to 1.8). "
         "Neither in none: all tokens occur once."
     )
 
 
-def test_tokens_seen_once_and_missing_rates_are_told():
-    words = said(
-        make_inspection(make_field("word", singletons=1900), lr=None, lr_reason="text has defaults")
-    )
-    assert "Over half of the tokens of word were seen once" in words["Read with care"]
-    assert words["Learning rate"] == "No range is suggested: text has defaults."
+def test_tokens_seen_once_are_told():
+    words = said(make_inspection(make_field("word", singletons=1900)))
+    assert "Over half of the tokens were seen once in word." in words["Read with care"]
 
 
-def test_shares_that_are_not_zero_do_not_look_like_it():
-    assert [percent(share) for share in (0, 0.00002, 0.004, 0.0973, 1)] == [
-        "0%",
-        "0.002%",
-        "0.4%",
-        "9.7%",
-        "100%",
-    ]
+def test_long_names_are_cut_on_the_page_and_in_charts():
+    names = [300 * "x" + end for end in "ab"]
+    document = make_inspection(*map(make_field, names), make_field('c"x'))
+    page = page_of(document)
+    assert page.text.count(300 * "x") == 2  # where most frequent tokens are told
+    inspection = read_inspection(document)
+    ticks = promises(inspection, inspection.fields).layout.yaxis.ticktext
+    assert max(map(len, ticks[1:])) == 24
+    assert len(set(ticks)) == 4
+    assert ticks[3] == 'c"x'
 
 
 def test_many_fields_get_small_charts_and_very_many_only_the_largest():
@@ -210,7 +279,10 @@ def test_many_fields_get_small_charts_and_very_many_only_the_largest():
     shown = [entry["aria-label"] for entry in charts_of(Elements(page))][:-2]
     assert len(shown) == MOST_CHARTS
     assert "in f10:" in shown[0]
-    assert "the 60 fields with most tokens" in Elements(page).text
+    assert Elements(page).text.count("the 60 fields with most tokens") == 2
+    pictures = inspection_pictures(read_inspection(many))
+    assert "the 60 fields with most tokens" in pictures["ranks"].title
+    assert "the 60 fields with most tokens" in pictures["promise"].title
 
 
 @pytest.mark.parametrize("values", [[5.0], [1, 1.5], [20_000, 41_000], [1, 60], [1e-9, 1e6]])
@@ -238,8 +310,8 @@ def test_logarithmic_axes_hold_their_values_and_have_ticks(values):
 )
 def test_any_document_of_the_schema_makes_a_page_and_pictures(document):
     read = read_inspection(document)
-    for panels in inspection_panels(read).values():
-        for panel in panels:
+    for picture in inspection_pictures(read).values():
+        for panel in picture.panels:
             check_known(panel.figure.to_plotly_json())
     page = Elements(render_inspection(read))
     assert len(page.of("h1")) == 1
@@ -270,7 +342,12 @@ def test_strings_from_outside_stay_text():
         corollary={"applies": False, "reason": HOSTILE},
     )
     document = make_inspection(
-        field, dataset={"name": HOSTILE}, command=HOSTILE, created=HOSTILE, lr={"reason": HOSTILE}
+        field,
+        dataset={"name": HOSTILE},
+        command=HOSTILE,
+        created=HOSTILE,
+        lr=None,
+        lr_reason=HOSTILE,
     )
     page = page_of(document)
     assert not page.of("img")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 import subprocess
 import sys
@@ -15,13 +16,13 @@ from matplotlib.image import imread
 from freqsgd.data import DataError
 from freqsgd.report.figures import figure, level_line
 from freqsgd.report.inspection import read_inspection
-from freqsgd.report.inspection_sections import inspection_panels
+from freqsgd.report.inspection_sections import inspection_pictures
 from freqsgd.report.kinds import kind_of
-from freqsgd.report.picture import Panel, paint, write_pictures
+from freqsgd.report.picture import Panel, Picture, paint, write_picture
 from freqsgd.report.results import read_results
 from freqsgd.report.sections import sections
 from freqsgd.report.theory import read_theory
-from freqsgd.report.theory_sections import theory_panels
+from freqsgd.report.theory_sections import theory_pictures
 from tests.report.made_up import make_results, make_run, make_study, make_tuned
 from tests.report.made_up_diagnosis import make_diagnosed
 from tests.report.made_up_inspection import make_field, make_inspection
@@ -58,8 +59,12 @@ def plain(*traces, **layout):
     return figure(list(traces), **{"xaxis": {}, "yaxis": {}, **layout})
 
 
+def alone(figure, title="Title"):
+    return Picture(title, [Panel("", figure)])
+
+
 def painted(*traces, **layout):
-    return paint([Panel("", plain(*traces, **layout))]).axes[0]
+    return paint(alone(plain(*traces, **layout), "")).axes[0]
 
 
 def charts_of(results):
@@ -81,7 +86,7 @@ def test_every_chart_of_every_report_can_be_painted(results):
     charts = charts_of(results)
     assert charts
     for chart in charts:
-        axes = paint([Panel("", chart.figure)], chart.title).axes[0]
+        axes = paint(alone(chart.figure, chart.title)).axes[0]
         drawn = len(axes.lines) + len(axes.collections) + len(axes.patches)
         assert drawn >= len(chart.figure.data)
 
@@ -166,7 +171,7 @@ def test_level_lines_and_their_words_are_drawn_in_data_and_in_paper():
 
 def test_the_legend_names_each_run_once_and_takes_names_as_text():
     panels = [Panel("", plain(scatter(name="_$a$ &lt;"), scatter(name="b"))) for _ in range(3)]
-    legend = paint(panels).legends[0]
+    legend = paint(Picture("", panels)).legends[0]
     assert [text.get_text() for text in legend.get_texts()] == ["_$a$ <", "b"]
     assert not any(text.get_parse_math() for text in legend.get_texts())
 
@@ -188,14 +193,14 @@ def test_the_legend_names_each_run_once_and_takes_names_as_text():
 )
 def test_what_would_be_left_out_is_refused(figure, name, tmp_path):
     with pytest.raises(NotImplementedError, match=name):
-        write_pictures([Panel("", figure)], tmp_path / "a.png")
+        write_picture(alone(figure), tmp_path / "a.png")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_file_is_a_picture_in_the_colours_of_its_runs(tmp_path):
     path = tmp_path / "a.png"
     figure = plain(scatter(y=[1, 2, 3]), scatter(marker={"color": "#0072b2"}))
-    write_pictures([Panel("", figure)], path, "Title")
+    write_picture(alone(figure), path)
     pixels = imread(path)
     assert pixels.shape[:2] > (500, 1000)
     for colour in ("#d55e00", "#0072b2"):
@@ -204,45 +209,51 @@ def test_the_file_is_a_picture_in_the_colours_of_its_runs(tmp_path):
 
 def test_the_same_figure_gives_the_same_bytes(tmp_path):
     for name in ("a.png", "b.png"):
-        write_pictures([Panel("", plain(scatter()))], tmp_path / name, "Title")
+        write_picture(alone(plain(scatter())), tmp_path / name)
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
 def test_pictures_of_many_panels_have_one_axes_each():
     many = make_inspection(*(make_field(f"field {place}") for place in range(11)))
-    panels = inspection_panels(read_inspection(many))["ranks"]
-    axes = paint(panels).axes
+    axes = paint(inspection_pictures(read_inspection(many))["ranks"]).axes
     assert [each.get_title(loc="left") for each in axes[:11]] == [
         f"field {place}" for place in range(11)
     ]
     assert not any(each.axison for each in axes[11:])
 
 
+def test_titles_of_panels_end_where_the_next_panel_begins():
+    long = make_inspection(*(make_field(300 * "x" + str(place)) for place in range(12)))
+    canvas = paint(inspection_pictures(read_inspection(long))["ranks"])
+    boxes = [axes._left_title.get_window_extent() for axes in canvas.axes[:5]]
+    for one, other in itertools.pairwise(boxes):
+        assert one.x1 < other.x0
+
+
 @pytest.mark.parametrize("tail", ["polynomial", "uniform"])
 def test_simulations_are_painted_beside_each_other(tail, tmp_path):
-    panels = theory_panels(read_theory(make_theory(tail, 2.0)))["improvement"]
-    write_pictures(panels, tmp_path / "a.png")
+    picture = theory_pictures(read_theory(make_theory(tail, 2.0)))["improvement"]
+    write_picture(picture, tmp_path / "a.png")
     assert imread(tmp_path / "a.png").shape[1] == 2 * 5.2 * 180
 
 
 def test_a_field_of_one_token_is_painted():
     field = make_field("a", 1, ranks=[[1, 5]], fit={})
-    panels = inspection_panels(read_inspection(make_inspection(field)))["ranks"]
-    axes = paint(panels).axes[0]
+    axes = paint(inspection_pictures(read_inspection(make_inspection(field)))["ranks"]).axes[0]
     assert axes.collections[0].get_offsets().tolist() == [[1, 5]]
 
 
 def test_a_missing_folder_is_an_error_that_names_it(tmp_path):
     with pytest.raises(DataError, match=r"nowhere.*folder"):
-        write_pictures([Panel("", plain(scatter()))], tmp_path / "nowhere" / "a.png")
+        write_picture(alone(plain(scatter())), tmp_path / "nowhere" / "a.png")
 
 
 def test_pictures_leave_matplotlibs_global_state_alone():
     code = """
 import sys, matplotlib
 before = matplotlib.rcParams.copy()
-from tests.report.test_picture import Panel, paint, plain, scatter
-paint([Panel("", plain(scatter()))], "Title")
+from tests.report.test_picture import alone, paint, plain, scatter
+paint(alone(plain(scatter())))
 assert matplotlib.rcParams.copy() == before
 assert "matplotlib.pyplot" not in sys.modules
 """

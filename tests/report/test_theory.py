@@ -14,7 +14,7 @@ from freqsgd.report import write_theory
 from freqsgd.report.picture_known import check_known
 from freqsgd.report.theory import read_theory
 from freqsgd.report.theory_figures import distribution, error, improvement
-from freqsgd.report.theory_sections import render_theory, theory_panels
+from freqsgd.report.theory_sections import render_theory, theory_pictures
 from freqsgd.report.theory_words import headline, summarize
 from tests.report.made_up import HOSTILE, plain
 from tests.report.made_up_theory import ITEMS, TOP, USERS, make_run, make_theory
@@ -258,8 +258,8 @@ def only(document, **kept):
 )
 def test_any_document_of_the_schema_makes_a_page_and_pictures(document):
     read = read_theory(document)
-    for panels in theory_panels(read).values():
-        for panel in panels:
+    for picture in theory_pictures(read).values():
+        for panel in picture.panels:
             check_known(panel.figure.to_plotly_json())
     page = Elements(render_theory(read))
     assert len(page.of("h1")) == 1

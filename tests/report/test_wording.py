@@ -76,3 +76,29 @@ def test_lists_read_as_sentences_list():
     assert wording.enumerate_words(["a"]) == "a"
     assert wording.enumerate_words(["a", "b"]) == "a and b"
     assert wording.enumerate_words(["a", "b", "c"]) == "a, b and c"
+
+
+def test_shares_that_are_not_zero_do_not_look_like_it():
+    assert [wording.percent(share) for share in (0, 0.00002, 0.004, 0.0973, 1)] == [
+        "0%",
+        "0.002%",
+        "0.4%",
+        "9.7%",
+        "100%",
+    ]
+
+
+def test_names_are_listed_up_to_five_and_long_ones_are_cut():
+    assert wording.named(list("abcde")) == "a, b, c, d and e"
+    assert wording.named(list("abcdefgh")) == "a, b, c, d, e and 3 more"
+    long = wording.named([300 * "x" + "1", 300 * "x" + "2"])
+    assert len(long) < 100
+    assert long.count("…") == 2
+    assert long.endswith("2")
+
+
+@pytest.mark.parametrize("most", [4, 5, 12, 24, 25, 26])
+def test_shortened_names_have_the_length_asked_for(most):
+    name = "a name of 25 characters.."
+    assert len(wording.shortened(name, most)) == min(most, 25)
+    assert (wording.shortened(name, most) == name) == (most >= 25)

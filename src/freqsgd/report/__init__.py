@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from freqsgd.report.files import needs, write_file
 from freqsgd.report.results import read_results
+
+if TYPE_CHECKING:
+    from freqsgd.report.picture import Picture
 
 __all__ = ["write_inspection", "write_report", "write_theory"]
 
@@ -41,34 +44,31 @@ def write_report(results: Mapping[str, Any], path: Path) -> None:
 def write_theory(document: Mapping[str, Any], folder: Path) -> Path:
     """Write ``theory.html`` and its pictures from the content of a ``theory.json``."""
     needs("plotly", "the report")
-    needs("matplotlib", "a picture")
-    from freqsgd.report.picture import write_pictures
     from freqsgd.report.theory import read_theory
-    from freqsgd.report.theory_sections import PICTURES, render_theory, theory_panels
+    from freqsgd.report.theory_sections import render_theory, theory_pictures
 
     theory = read_theory(document)
-    page = folder / "theory.html"
-    write_file(page, render_theory(theory).encode(), "the report")
-    for name, panels in theory_panels(theory).items():
-        write_pictures(panels, folder / f"theory-{name}.png", PICTURES[name])
-    return page
+    return write_document("theory", render_theory(theory), theory_pictures(theory), folder)
 
 
 def write_inspection(document: Mapping[str, Any], folder: Path) -> Path:
     """Write ``inspect.html`` and its pictures from the content of an ``inspect.json``."""
     needs("plotly", "the report")
-    needs("matplotlib", "a picture")
     from freqsgd.report.inspection import read_inspection
-    from freqsgd.report.inspection_sections import (
-        PICTURES,
-        inspection_panels,
-        render_inspection,
-    )
-    from freqsgd.report.picture import write_pictures
+    from freqsgd.report.inspection_sections import inspection_pictures, render_inspection
 
     inspection = read_inspection(document)
-    page = folder / "inspect.html"
-    write_file(page, render_inspection(inspection).encode(), "the report")
-    for name, panels in inspection_panels(inspection).items():
-        write_pictures(panels, folder / f"inspect-{name}.png", PICTURES[name])
+    pictures = inspection_pictures(inspection)
+    return write_document("inspect", render_inspection(inspection), pictures, folder)
+
+
+def write_document(name: str, html: str, pictures: Mapping[str, Picture], folder: Path) -> Path:
+    """Write a page and its pictures."""
+    needs("matplotlib", "a picture")
+    from freqsgd.report.picture import write_picture
+
+    page = folder / f"{name}.html"
+    write_file(page, html.encode(), "the report")
+    for part, picture in pictures.items():
+        write_picture(picture, folder / f"{name}-{part}.png")
     return page

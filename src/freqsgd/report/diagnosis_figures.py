@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from freqsgd.report.diagnosis import Bucket, Moments, Ratios, Relation, with_enough
-from freqsgd.report.figures import NO_BOX, OTHER_SIZE, figure, level_line
+from freqsgd.report.figures import NO_BOX, OTHER_SIZE, figure, level_line, plotly_text
 from freqsgd.report.log_axis import log_axis
 from freqsgd.report.results import Results, Run
 from freqsgd.report.style import Style, styles
@@ -32,11 +31,11 @@ def moments_scatter(results: Results, moments: Moments) -> Figure | None:
     cloud = {
         "type": "scatter",
         "mode": "markers",
-        "name": escape(moments.run.label),
+        "name": plotly_text(moments.run.label),
         "meta": {"run": moments.place},
         "x": counts,
         "y": heights,
-        "customdata": list(map(escape, fields)),
+        "customdata": list(map(plotly_text, fields)),
         "marker": {**_marker(style), "size": 4, "opacity": 0.35},
         "hovertemplate": f"%{{customdata}}: counted %{{x:,}}<br>moment %{{y:.3~g}}{NO_BOX}",
     }
@@ -67,7 +66,7 @@ def gradient_ratios(results: Results, found: Sequence[Ratios]) -> Figure:
         for order, epoch in enumerate(epochs):
             buckets = with_enough(ratios.by_epoch[epoch])
             trace = _line(ratios.run, ratios.place, looks[ratios.place], buckets, "ratio")
-            hover = f"<b>{escape(ratios.run.label)}</b>, epoch {epoch}: %{{y:.3~g}}"
+            hover = f"<b>{plotly_text(ratios.run.label)}</b>, epoch {epoch}: %{{y:.3~g}}"
             trace["hovertemplate"] = f"{hover}<br>tokens that occur %{{customdata}}{NO_BOX}"
             trace["opacity"] = 1 - 0.5 * (1 - (order + 1) / len(epochs))
             trace |= {
@@ -88,7 +87,7 @@ def error_left(
     for place, by_epoch in errors.items():
         run = results.runs[place]
         trace = _line(run, place, looks[place], with_enough(by_epoch[epoch]), "error")
-        hover = f"<b>{escape(run.label)}</b> %{{y:.3~g}}"
+        hover = f"<b>{plotly_text(run.label)}</b> %{{y:.3~g}}"
         trace["hovertemplate"] = f"{hover}<br>tokens that occur %{{customdata}}{NO_BOX}"
         traces.append(trace)
     start = next((one[0] for one in errors.values() if one.get(0)), ())
@@ -130,7 +129,7 @@ def _line(
     return {
         "type": "scatter",
         "mode": "lines+markers",
-        "name": escape(run.label),
+        "name": plotly_text(run.label),
         "meta": {"run": place},
         "x": [one.middle for one in buckets],
         "y": [one.values[key] for one in buckets],

@@ -18,12 +18,17 @@ from freqsgd.report.wording import score
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["curves", "figure", "level_line", "names_axis", "vertical_line"]
+__all__ = ["curves", "figure", "level_line", "names_axis", "plotly_text", "vertical_line"]
 
 MARKED_EPOCHS = 12  # markers on a line, beside the one of the best epoch
 WIDE_SPREAD = 20  # a logarithmic axis where the largest is that many times the smallest
 BEST_SIZE, OTHER_SIZE = 11, 6
 NO_BOX = "<extra></extra>"  # Plotly repeats the name in a second box otherwise
+
+
+def plotly_text(words: str) -> str:
+    """Words as Plotly's small HTML, which knows ``&lt;`` but not ``&quot;``."""
+    return escape(words, quote=False)
 
 
 def figure(traces: list[dict[str, Any]], **layout: Any) -> Figure:
@@ -74,7 +79,7 @@ def curve(run: Run, place: int, style: Style, measure: Metric, chosen_by: Metric
         for order, epoch in enumerate(shown)
     ]
     clock = "" if any(epoch.seconds is None for epoch in shown) else ", %{customdata[1]:.3~g} s"
-    name = escape(run.label)
+    name = plotly_text(run.label)
     return {
         "type": "scatter",
         "mode": "lines+markers",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from html import escape
 from typing import TYPE_CHECKING, Any
 
-from freqsgd.report.figures import NO_BOX, figure, level_line
+from freqsgd.report.figures import NO_BOX, figure, level_line, plotly_text
 from freqsgd.report.measures import CLASSES, Breakdown
 from freqsgd.report.results import Results, Run
 from freqsgd.report.style import Style, styles
@@ -55,7 +54,7 @@ def bars(
         if level
         else scores
     )
-    name = escape(run.label)
+    name = plotly_text(run.label)
     sign = "+" if level else ""
     difference = f" (%{{y:{sign}.4f}})" if level else ""
     return {

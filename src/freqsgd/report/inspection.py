@@ -10,19 +10,27 @@ from freqsgd.data import DataError
 from freqsgd.report.documents import check_kind, listing
 from freqsgd.report.results import integer, mapping, number, numbers, text
 
-__all__ = ["PLACES", "Field", "Fit", "Inspection", "Promise", "read_inspection"]
+__all__ = ["FEW_TIMES", "PLACES", "Field", "Fit", "Inspection", "Promise", "read_inspection"]
 
 SCHEMA = 1
 PLACES = ("median", "p90")  # half, or 90%, of the tokens are more frequent
 
 
+FEW_TIMES = 10  # a token seen less often: how frequent it is is hardly known
+
+
 @dataclass(frozen=True)
 class Promise:
-    """What the bounds say of one token: SGD's over that of FA-SGD and CF-SGD."""
+    """What the bounds say of one token: SGD's over that of FA-SGD."""
 
     count: float
     error: float
     iterations: float
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the token was seen often enough to say."""
+        return self.count >= FEW_TIMES
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,7 @@ class Fit:
     family: str | None  # the nearer one; None if there is no fit or the test cannot tell
     reason: str | None  # why there is none
     from_rank: int | None
+    occurrences: float | None  # of the tokens from that rank on
     rates: Mapping[str, float]  # tau and nu by family
     first_count: Mapping[str, float]  # at from_rank, by family
 
@@ -70,11 +79,18 @@ class Inspection:
     promise: Mapping[str, Promise]
     tail_share: float | None  # of the samples that were looked at
     tail_of: float | None
+    seldom_share: float | None  # of these, with a token seen less than FEW_TIMES times
     memory: Mapping[str, float]
     lr: Mapping[str, Any]
     lr_reason: str | None
+    notes: tuple[str, ...]
     command: str | None
     created: str | None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the tokens are words: for these alone there is a reason not to suggest rates."""
+        return not self.lr and self.lr_reason is not None
 
     @property
     def name(self) -> str:
@@ -96,9 +112,11 @@ def read_inspection(document: Mapping[str, Any]) -> Inspection:
         promise=read_promises(document.get("promise")),
         tail_share=number(tail.get("share")),
         tail_of=number(tail.get("of")),
+        seldom_share=number(tail.get("seen_below_10")),
         memory=numbers(document.get("memory")),
         lr=mapping(document.get("lr")),
         lr_reason=text(document.get("lr_reason")),
+        notes=tuple(map(str, document.get("notes") or ())),
         command=text(document.get("command")),
         created=text(document.get("created")),
     )
@@ -137,6 +155,7 @@ def read_fit(entry: Mapping[str, Any]) -> Fit:
         family=text(entry.get("family")),
         reason=text(entry.get("reason")),
         from_rank=integer(entry.get("from_rank")),
+        occurrences=number(entry.get("samples")),
         rates=numbers({"exponential": entry.get("tau"), "polynomial": entry.get("nu")}),
         first_count=numbers(entry.get("first_count")),
     )

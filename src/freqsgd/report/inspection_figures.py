@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from html import escape
 from typing import TYPE_CHECKING, Any
 
-from freqsgd.report.figures import NO_BOX, figure, names_axis, vertical_line
+from freqsgd.report.figures import NO_BOX, figure, names_axis, plotly_text, vertical_line
 from freqsgd.report.inspection import PLACES, Field, Inspection
 from freqsgd.report.log_axis import log_axis
 from freqsgd.report.memory_figure import Bar, memory_bars
 from freqsgd.report.results import display_name
 from freqsgd.report.style import Series, Style, styles
+from freqsgd.report.wording import shortened
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -31,12 +31,13 @@ LOOKS = styles([*LINES, *OPTIMIZERS])
 CFSGD = len(LINES)  # its place among all that have a look
 SYMBOLS = {"median": "circle", "p90": "diamond"}
 NAMES = {"median": "median token", "p90": "token rarer than 90%"}
+LONGEST_NAME = 24  # beside a chart
 
 
 def rank_counts(field: Field, height: int) -> Figure:
     """Occurrences by rank on logarithmic axes, and both fitted tails."""
     ranks, counts = zip(*field.ranks, strict=True)
-    x, y = log_axis(ranks), log_axis(counts)
+    x, y = log_axis(ranks, whole=True), log_axis(counts, whole=True)
     bottom = 10 ** y["range"][0]
     fits = [
         rank_line(place, LOOKS[place], points)
@@ -98,7 +99,9 @@ def memory(inspection: Inspection) -> Figure | None:
 def promises(inspection: Inspection, fields: tuple[Field, ...]) -> Figure | None:
     """By field, how many times smaller the bound of two of its tokens is than SGD's."""
     style = LOOKS[CFSGD]
-    rows: list[tuple[str, Any]] = [(escape(field.name), field.promise) for field in fields]
+    rows: list[tuple[str, Any]] = [
+        (plotly_text(shortened(field.name, LONGEST_NAME)), field.promise) for field in fields
+    ]
     if len(rows) > 1:
         rows.insert(0, ("<b>all fields</b>", inspection.promise))
     traces, values = [], [1.0]
@@ -121,7 +124,8 @@ def promises(inspection: Inspection, fields: tuple[Field, ...]) -> Figure | None
                     "line": {"width": 0},
                 },
                 "hovertemplate": f"<b>{NAMES[place]}</b>, seen %{{customdata[1]:,}} times"
-                f"<br>error %{{x:.3~g}}, iterations %{{customdata[0]:.3~g}} times less{NO_BOX}",
+                f"<br>SGD's bound %{{x:.3~g}} times FA-SGD's, "
+                f"iterations %{{customdata[0]:.3~g}} times{NO_BOX}",
             }
         )
     if not any(trace["x"] for trace in traces):

@@ -5,29 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from freqsgd.report import inspection_figures as figures
-from freqsgd.report.inspection import PLACES, Field, Inspection
-from freqsgd.report.inspection_words import (
-    count_of,
-    fit_words,
-    headline,
-    inspection_title,
-    percent,
-    summarize,
-)
+from freqsgd.report.inspection import FEW_TIMES, PLACES, Field, Inspection
+from freqsgd.report.inspection_headline import headline
+from freqsgd.report.inspection_tails import fit_words
+from freqsgd.report.inspection_words import inspection_title, summarize
 from freqsgd.report.opening import command_html, footer_html, opening_html
 from freqsgd.report.page import Chart, Section, render
-from freqsgd.report.picture import Panel
+from freqsgd.report.picture import Panel, Picture
 from freqsgd.report.sortable import Cells, sortable_table
 from freqsgd.report.tables import plain_table
-from freqsgd.report.wording import enumerate_words, size, thousands
+from freqsgd.report.wording import count_of, enumerate_words, percent, shortened, size, thousands
 
-__all__ = ["PICTURES", "inspection_panels", "render_inspection"]
+__all__ = ["inspection_pictures", "render_inspection"]
 
-PICTURES = {
-    "ranks": "Occurrences of tokens by rank",
-    "promise": "SGD's bound over that of FA-SGD",
-    "memory": "Optimizer state",
-}
 SETTINGS = {
     "min_count": "Tokens seen less often count as one",
     "numeric_rule": "Bins of numbers",
@@ -37,6 +27,7 @@ FEW_FIELDS = 6  # beyond, charts are small
 MOST_CHARTS = 60  # of fields; the table has all
 ROWS = 30  # of the data of a chart
 HEIGHT, SMALL_HEIGHT = 300, 200
+LONGEST_NAME = 24  # in the table of fields
 
 
 def render_inspection(inspection: Inspection) -> str:
@@ -51,30 +42,32 @@ def render_inspection(inspection: Inspection) -> str:
     )
 
 
-def inspection_panels(inspection: Inspection) -> dict[str, list[Panel]]:
-    """The charts of each picture, by its name."""
+def inspection_pictures(inspection: Inspection) -> dict[str, Picture]:
+    """The pictures by name; those of what is not known are left out."""
     charts = {
-        "ranks": tuple(rank_charts(inspection)),
-        "promise": tuple(promise_charts(inspection)),
-        "memory": tuple(memory_charts(inspection)),
+        "ranks": (f"Occurrences of tokens by rank{which(inspection)}", rank_charts(inspection)),
+        "promise": (
+            f"SGD's bound over that of FA-SGD{which(inspection)}",
+            promise_charts(inspection),
+        ),
+        "memory": ("Optimizer state", memory_charts(inspection)),
     }
-    return {
-        name: [Panel(chart.title if name == "ranks" else "", chart.figure) for chart in found]
-        for name, found in charts.items()
-        if found
-    }
+    found = {}
+    for name, (title, some) in charts.items():
+        panels = [Panel(each.title if name == "ranks" else "", each.figure) for each in some]
+        if panels:
+            found[name] = Picture(title, panels)
+    return found
 
 
 def sections(inspection: Inspection) -> list[Section]:
     """All sections that have something to show."""
-    fields, drawn = len(inspection.fields), len(shown(inspection))
-    some = "" if drawn == fields else f", the {drawn} fields with most tokens"
     parts = [
         Section("Fields", fields_table(inspection)),
         Section(
-            f"Occurrences by rank{some}",
+            f"Occurrences by rank{which(inspection)}",
             charts=tuple(rank_charts(inspection)),
-            small=fields > FEW_FIELDS,
+            small=len(inspection.fields) > FEW_FIELDS,
         ),
         Section(
             "Promise and memory",
@@ -93,16 +86,23 @@ def shown(inspection: Inspection) -> tuple[Field, ...]:
     return tuple(inspection.fields[place] for place in sorted(largest))
 
 
+def which(inspection: Inspection) -> str:
+    """Which fields are drawn, unless all are."""
+    drawn = len(shown(inspection))
+    return "" if drawn == len(inspection.fields) else f", the {drawn} fields with most tokens"
+
+
 def rank_charts(inspection: Inspection) -> Iterator[Chart]:
     """A chart per field."""
     height = SMALL_HEIGHT if len(inspection.fields) > FEW_FIELDS else HEIGHT
     for place, field in enumerate(shown(inspection)):
         (_, most), (last, least) = field.ranks[0], field.ranks[-1]
+        name = shortened(field.name)
         yield Chart(
             f"ranks-{place}",
-            title=field.name,
+            title=name,
             figure=figures.rank_counts(field, height),
-            description=f"Line chart of occurrences by rank in {field.name}: {thousands(most)} at "
+            description=f"Line chart of occurrences by rank in {name}: {thousands(most)} at "
             f"rank 1, {thousands(least)} at rank {thousands(last)}. {fit_words(field)}",
             note=fit_words(field),
             data=plain_table(
@@ -125,18 +125,18 @@ def promise_charts(inspection: Inspection) -> Iterator[Chart]:
     if figure is None:
         return
     told = [
-        f"{field.name} {enumerate_words(short(promise.error) for promise in promises)}"
+        f"{shortened(field.name)} {enumerate_words(short(promise.error) for promise in promises)}"
         for field in shown(inspection)
         if (promises := field.promise.values())
     ]
     yield Chart(
         "promise",
-        title="Promise: SGD's bound over that of FA-SGD",
+        title=f"Promise: SGD's bound over that of FA-SGD{which(inspection)}",
         figure=figure,
         description="Dot chart of the improvement of the bound at the median token and at one "
         f"rarer than 90%: {'; '.join(told)}.",
-        note="Above 1: better than SGD after equally many iterations; the iterations to an equal "
-        "error differ by the square. Circle: the median token; diamond: one rarer than 90%.",
+        note="A ratio of upper bounds after equally many iterations; the iterations to equal "
+        "bounds differ by its square. Circle: the median token; diamond: one rarer than 90%.",
     )
 
 
@@ -165,31 +165,33 @@ def memory_charts(inspection: Inspection) -> Iterator[Chart]:
 def fields_table(inspection: Inspection) -> str:
     """A row per field."""
     fields = inspection.fields
+    occurrences = [field.occurrences for field in fields]
     columns: list[Cells] = [
         ("Tokens", thousands, [field.tokens for field in fields]),
-        ("Occurrences", thousands, [field.occurrences for field in fields]),
+        ("Occurrences", thousands, occurrences if len(set(occurrences)) > 1 else []),
         ("Seen once", percent, [once(field) for field in fields]),
         ("Effective tokens", short, [field.effective_tokens for field in fields]),
         ("Top 1% have", percent, [field.top_1 for field in fields]),
         ("Top 10% have", percent, [field.top_10 for field in fields]),
-        ("Polynomial tail, nu", short, [rate(field, "polynomial") for field in fields]),
-        ("Exponential tail, tau", short, [rate(field, "exponential") for field in fields]),
+        ("Tail from rank", thousands, [field.fit.from_rank for field in fields]),
+        ("Polynomial, nu", short, [rate(field, "polynomial") for field in fields]),
+        ("Exponential, tau", short, [rate(field, "exponential") for field in fields]),
     ]
-    for place, words in zip(PLACES, ("median", "90%"), strict=True):
+    for place, words in zip(PLACES, ("Median", "90%"), strict=True):
         promises = [field.promise.get(place) for field in fields]
+        iterations = [each.iterations if each else None for each in promises]
         columns += [
-            (f"Error, {words}", short, [each.error if each else None for each in promises]),
-            (
-                f"Iterations, {words}",
-                short,
-                [each.iterations if each else None for each in promises],
-            ),
+            (f"{words}: seen", thousands, [each.count if each else None for each in promises]),
+            (f"{words}: iterations", short, iterations),
         ]
-    table = sortable_table("Field", [(field.name, field.name) for field in fields], columns)
+    names = [(shortened(field.name, LONGEST_NAME), field.name) for field in fields]
     return (
-        f'{table}<p class="note">Top: the share of all occurrences that the most frequent tokens '
-        "have. Tail: the nearer of two. Error and iterations: SGD's bound over that of FA-SGD, at "
-        "the token that half, or 90%, of the field's tokens are more frequent than.</p>"
+        f'{sortable_table("Field", names, columns)}<p class="note">Top: the share of all '
+        "occurrences that the most frequent tokens have. Tail: the nearer of two, and the rank "
+        "that its fit begins at. Median, 90%: the token that so many of the field's tokens are "
+        "more frequent than, how often it was seen, and how many times FA-SGD's iterations SGD's "
+        f"bound takes to equal FA-SGD's; of a token seen fewer than {FEW_TIMES} times that is "
+        "hardly known.</p>"
     )
 
 
@@ -211,7 +213,10 @@ def short(value: float) -> str:
 def frequent_table(inspection: Inspection) -> str:
     """The first tokens of each field."""
     rows = [
-        [field.name, ", ".join(f"{token} ({thousands(n)})" for token, n in field.most_frequent)]
+        [
+            field.name,
+            ", ".join(f"{shortened(token)} ({thousands(n)})" for token, n in field.most_frequent),
+        ]
         for field in inspection.fields
         if field.most_frequent
     ]

@@ -20,8 +20,8 @@ def positive(value: float | None) -> float | None:
     return value if value is not None and value > 0 else None
 
 
-def log_axis(values: Iterable[float | None]) -> dict[str, Any]:
-    """An axis that holds all values."""
+def log_axis(values: Iterable[float | None], *, whole: bool = False) -> dict[str, Any]:
+    """An axis that holds all values; ``whole`` numbers have no ticks between them."""
     exponents = [math.log10(shown) for value in values if (shown := positive(value)) is not None]
     low, high = min(exponents, default=0.0), max(exponents, default=1.0)
     room = ROOM * (high - low) if high - low > LEAST else LEAST / 2
@@ -31,6 +31,8 @@ def log_axis(values: Iterable[float | None]) -> dict[str, Any]:
         ticks = round_numbers(low, high, (1, 2, 5))
         if len(ticks) < FEW_TICKS:
             ticks = round_numbers(low, high, range(1, 10))
+        if whole:
+            ticks = [tick for tick in ticks if tick >= 1]
         return {**axis, "tickvals": ticks, "ticktext": [f"{tick:,.6g}" for tick in ticks]}
     return {**axis, "dtick": 1} if high - low <= MANY_DECADES else axis
 

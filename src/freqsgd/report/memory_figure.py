@@ -5,10 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
-from freqsgd.report.figures import NO_BOX, WIDE_SPREAD, figure, names_axis, vertical_line
+from freqsgd.report.figures import (
+    NO_BOX,
+    WIDE_SPREAD,
+    figure,
+    names_axis,
+    plotly_text,
+    vertical_line,
+)
 from freqsgd.report.results import Results, Run
 from freqsgd.report.style import styles
 from freqsgd.report.wording import size
@@ -67,7 +73,7 @@ def memory_bars(bars: Sequence[Bar], weights: float) -> Figure | None:
             "nticks": 6,
             **({"dtick": 1} if logarithmic else {}),
         },
-        yaxis=names_axis([f"<b>{escape(bar.label)}</b><br>{bar.words}" for bar in bars]),
+        yaxis=names_axis([f"<b>{plotly_text(bar.label)}</b><br>{bar.words}" for bar in bars]),
         shapes=[vertical_line(weights)] if weights else [],
         annotations=[weights_text(weights, logarithmic)] if weights else [],
         meta={"height": 110 + 52 * len(bars)},
@@ -79,13 +85,13 @@ def bar_trace(bar: Bar, row: int) -> dict[str, Any]:
     return {
         "type": "bar",
         "orientation": "h",
-        "name": escape(bar.label),
+        "name": plotly_text(bar.label),
         "meta": {"run": bar.run},
         "x": [bar.state],
         "y": [row],
         "width": 0.62,
         "marker": {"color": bar.colour, "line": {"width": 0}},
-        "hovertemplate": f"<b>{escape(bar.label)}</b> {bar.words}{NO_BOX}",
+        "hovertemplate": f"<b>{plotly_text(bar.label)}</b> {bar.words}{NO_BOX}",
     }
 
 

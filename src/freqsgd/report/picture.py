@@ -17,16 +17,18 @@ from freqsgd.report.files import needs, write_file
 from freqsgd.report.picture_axes import MUTED, TEXT, draw_annotations, draw_axes, draw_shapes
 from freqsgd.report.picture_known import check_known, plain_text
 from freqsgd.report.picture_marks import draw_bars, draw_scatter, hide_cut_text
+from freqsgd.report.wording import shortened
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["Panel", "paint", "write_pictures"]
+__all__ = ["Panel", "Picture", "paint", "write_picture"]
 
 DPI = 180
 INCH = 96  # pixels of a page
 HEIGHT = 340  # of a chart on a page
 TITLE_ROOM = 0.35
+MARGIN, LETTER = 0.6, 0.09  # inches of a panel: left of its axes, and of a letter of its title
 # Up to so many panels: columns, width of a panel in inches, scale of its height.
 SIZES = ((1, 1, 6.6, 1.0), (4, 2, 5.2, 1.0), (9, 3, 3.9, 0.75), (math.inf, 5, 2.7, 0.8))
 
@@ -39,19 +41,28 @@ class Panel:
     figure: Figure
 
 
-def write_pictures(panels: Sequence[Panel], path: Path, title: str = "") -> None:
-    """Write figures beside each other as one PNG file, with one legend; never half a file."""
+@dataclass(frozen=True)
+class Picture:
+    """Figures beside each other, as one file."""
+
+    title: str
+    panels: Sequence[Panel]
+
+
+def write_picture(picture: Picture, path: Path) -> None:
+    """Write it as a PNG file with one legend; readers never see half a file."""
     file = io.BytesIO()
-    paint(panels, title).savefig(file, format="png", metadata={"Software": None})
+    paint(picture).savefig(file, format="png", metadata={"Software": None})
     write_file(path, file.getvalue(), "the picture")
 
 
-def paint(panels: Sequence[Panel], title: str = "") -> Any:
+def paint(picture: Picture) -> Any:
     """The picture as a Matplotlib figure."""
     needs("matplotlib", "a picture")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 
+    panels, title = picture.panels, picture.title
     contents = [panel.figure.to_plotly_json() for panel in panels]
     for content in contents:
         check_known(content)
@@ -65,7 +76,8 @@ def paint(panels: Sequence[Panel], title: str = "") -> Any:
     bold = {"color": TEXT, "fontweight": "bold", "parse_math": False}
     for axes, panel, content in zip(grid, panels, contents, strict=False):
         named |= draw(axes, content)
-        axes.set_title(panel.title, loc="left", fontsize=9, **bold)
+        words = shortened(panel.title, round((width - MARGIN) / LETTER))
+        axes.set_title(words, loc="left", fontsize=9, **bold)
     for axes in grid[len(panels) :]:
         axes.set_axis_off()
     if title:

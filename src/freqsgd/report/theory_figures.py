@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
-from freqsgd.report.figures import NO_BOX, figure, level_line, vertical_line
+from freqsgd.report.figures import NO_BOX, figure, level_line, plotly_text, vertical_line
 from freqsgd.report.log_axis import log_axis, positive
 from freqsgd.report.style import Series, Style, styles
 from freqsgd.report.theory import SIDES, Improvement, Theory, TheoryRun
@@ -54,7 +53,7 @@ def error(theory: Theory, side: str) -> Figure | None:
     places = theory.places(side)
     traces: list[dict[str, Any]] = []
     for order, (run, style) in enumerate(zip(theory.runs, looks(theory), strict=False)):
-        name = f"{escape(run.label)}, bound"
+        name = f"{plotly_text(run.label)}, bound"
         traces.append(line(theory, places, run.bound, order, style.light, BOUND, name))
         traces.append(measured(theory, places, run, order, style))
     return drawn(theory, places, traces, "E‖∇f‖²")
@@ -70,9 +69,10 @@ def improvement(theory: Theory, side: str) -> Figure | None:
             continue
         order = order_of[entry.optimizer]
         style = looks(theory)[order]
+        name = plotly_text(entry.label)
         lines = {"bounds": (entry.bound, BOUND), "corollary": (in_error(entry), COROLLARY)}
         traces += [
-            line(theory, places, column, order, style.light, dash, f"{escape(entry.label)}, {what}")
+            line(theory, places, column, order, style.light, dash, f"{name}, {what}")
             for what, (column, dash) in lines.items()
         ]
         traces.append(measured(theory, places, entry, order, style))
@@ -164,8 +164,9 @@ def measured(
     """A point per token with its interval."""
     values = [positive(entry.measured[place]) for place in places]
     ends = [(entry.low[place], entry.high[place]) for place in places]
+    name = plotly_text(entry.label)
     return {
-        **points(theory, places, values, order, style, f"{escape(entry.label)}, measured"),
+        **points(theory, places, values, order, style, f"{name}, measured"),
         "customdata": [list(pair) for pair in ends],
         "error_y": {
             "type": "data",
@@ -178,7 +179,7 @@ def measured(
             "width": 0,
             "color": style.light,
         },
-        "hovertemplate": f"<b>{escape(entry.label)}</b> %{{y:.3~g}} (%{{customdata[0]:.3~g}} to "
+        "hovertemplate": f"<b>{name}</b> %{{y:.3~g}} (%{{customdata[0]:.3~g}} to "
         f"%{{customdata[1]:.3~g}})<br>rank %{{x}}{NO_BOX}",
     }
 

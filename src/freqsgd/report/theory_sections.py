@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from freqsgd.report import theory_figures as figures
 from freqsgd.report.opening import command_html, footer_html, opening_html
 from freqsgd.report.page import Chart, Section, render
-from freqsgd.report.picture import Panel
+from freqsgd.report.picture import Panel, Picture
 from freqsgd.report.sortable import Cells, sortable_table
 from freqsgd.report.tables import plain_table
 from freqsgd.report.theory import SIDES, Theory
@@ -18,13 +18,7 @@ from freqsgd.report.wording import capitalized, enumerate_words
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["PICTURES", "render_theory", "theory_panels"]
-
-PICTURES = {
-    "distribution": "Frequency of tokens",
-    "error": "Mean squared gradient of tokens: bound and measurement",
-    "improvement": "SGD's error over that of others",
-}
+__all__ = ["render_theory", "theory_pictures"]
 
 SETTINGS = {
     "tail": "Tail",
@@ -54,22 +48,23 @@ def render_theory(theory: Theory) -> str:
     )
 
 
-def theory_panels(theory: Theory) -> dict[str, list[Panel]]:
-    """The charts of each picture, by its name."""
-    ways: dict[str, Callable[[Theory, str], Figure | None]] = {
-        "distribution": figures.distribution,
-        "error": figures.error,
-        "improvement": figures.improvement,
+def theory_pictures(theory: Theory) -> dict[str, Picture]:
+    """The pictures by name; those of what is not known are left out."""
+    ways: dict[str, tuple[str, Callable[[Theory, str], Figure | None]]] = {
+        "distribution": ("Frequency of tokens", figures.distribution),
+        "error": ("Mean squared gradient of tokens: bound and measurement", figures.error),
+        "improvement": ("SGD's error over that of others", figures.improvement),
     }
-    found = {
-        name: [
+    found = {}
+    for name, (title, way) in ways.items():
+        panels = [
             Panel(capitalized(SIDES[side]), figure)
             for side in present(theory)
             if (figure := way(theory, side)) is not None
         ]
-        for name, way in ways.items()
-    }
-    return {name: panels for name, panels in found.items() if panels}
+        if panels:
+            found[name] = Picture(title, panels)
+    return found
 
 
 def present(theory: Theory) -> list[str]:

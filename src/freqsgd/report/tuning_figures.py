@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
-from freqsgd.report.figures import BEST_SIZE, NO_BOX, OTHER_SIZE, figure, whole_ticks
+from freqsgd.report.figures import BEST_SIZE, NO_BOX, OTHER_SIZE, figure, plotly_text, whole_ticks
 from freqsgd.report.results import Results
 from freqsgd.report.style import Style, styles
 from freqsgd.report.tuning import Study
@@ -41,7 +40,7 @@ def best_so_far(results: Results, studies: list[Study]) -> Figure | None:
             style,
             so_far(study),
             shape="hv",
-            hover=f"<b>{escape(study.name)}</b> %{{y:.4f}}<br>after %{{x}} trials{NO_BOX}",
+            hover=f"<b>{plotly_text(study.name)}</b> %{{y:.4f}}<br>after %{{x}} trials{NO_BOX}",
         )
         for study, style in drawn(results, studies)
         if so_far(study)
@@ -71,7 +70,7 @@ def rate_sensitivity(results: Results, studies: list[Study]) -> Figure | None:
             continue
         values += [value for _, value in swept]
         points = [(lr / base, value) for lr, value in swept]
-        hover = f"<b>{escape(study.name)}</b> %{{y:.4f}}<br>lr %{{customdata:.3~g}}{NO_BOX}"
+        hover = f"<b>{plotly_text(study.name)}</b> %{{y:.4f}}<br>lr %{{customdata:.3~g}}{NO_BOX}"
         trace = line(study, style, points, shape="linear", hover=hover)
         trace["customdata"] = [lr for lr, _ in swept]
         best = study.best.lr
@@ -107,7 +106,7 @@ def line(
     return {
         "type": "scatter",
         "mode": "lines+markers",
-        "name": escape(study.name),
+        "name": plotly_text(study.name),
         "meta": {"run": study.place},
         "x": [x for x, _ in points],
         "y": [y for _, y in points],
@@ -123,7 +122,7 @@ def cloud(study: Study, style: Style, base: float) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "markers",
-        "name": f"{escape(study.name)}, trials",
+        "name": f"{plotly_text(study.name)}, trials",
         "meta": {"run": study.place},
         "x": [trial.lr / base for trial in tried if trial.lr is not None],
         "y": [trial.value for trial in tried],

@@ -8,13 +8,18 @@ from statistics import mean, stdev
 
 __all__ = [
     "capitalized",
+    "count_of",
     "difference",
     "duration",
     "enumerate_words",
     "factor",
     "megabytes",
+    "named",
+    "often",
+    "percent",
     "ratio",
     "score",
+    "shortened",
     "size",
     "small_number",
     "spread",
@@ -24,6 +29,8 @@ __all__ = [
 
 SPACE = "\N{NO-BREAK SPACE}"  # between a number and its unit
 SMALL_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+MOST_NAMES = 5  # that a sentence lists
+LONGEST_NAME = 40  # in a sentence
 
 
 def score(value: float) -> str:
@@ -47,6 +54,22 @@ def spread(values: Sequence[float], show: Callable[[float], str] = score) -> str
 def thousands(value: float) -> str:
     """A count."""
     return f"{value:,.0f}"
+
+
+def count_of(count: float, word: str) -> str:
+    """A number of things."""
+    return f"{thousands(count)} {word if count == 1 else word + 's'}"
+
+
+def often(count: float) -> str:
+    """How many times something was seen."""
+    return "once" if count == 1 else f"{thousands(count)} times"
+
+
+def percent(share: float) -> str:
+    """A share; what is not 0 does not look like it."""
+    digits = 0 if share >= 0.0995 or share == 0 else 1 if share >= 0.001 else 3
+    return f"{100 * share:.{digits}f}%"
 
 
 def duration(seconds: float) -> str:
@@ -112,6 +135,25 @@ def enumerate_words(words: Iterable[str]) -> str:
     if len(listed) < 2:
         return "".join(listed)
     return f"{', '.join(listed[:-1])} and {listed[-1]}"
+
+
+def shortened(name: str, most: int = LONGEST_NAME) -> str:
+    """A name of at most so many characters, with its start and its end.
+
+    >>> shortened("a_name_that_goes_on_and_on", 12)
+    'a_name_…d_on'
+    """
+    if len(name) <= most:
+        return name
+    end = most // 3
+    return f"{name[: most - end - 1]}…{name[-end:]}"
+
+
+def named(names: Sequence[str]) -> str:
+    """The first of many names as a sentence lists them: "a, b, c, d, e and 15 more"."""
+    listed = list(map(shortened, names[:MOST_NAMES]))
+    more = len(names) - len(listed)
+    return enumerate_words([*listed, f"{thousands(more)} more"] if more else listed)
 
 
 def small_number(count: int) -> str:
