@@ -105,6 +105,6 @@ def make_improvement(optimizer: str, better: list[float], uniform: bool) -> dict
             "predicted": 0.15,
             "axis": "rank",
             "tokens": 14,
-            "side": "both",
+            "begun": 14,
         },
     }

@@ -183,10 +183,31 @@ def test_an_optimizer_that_is_worse_is_said_to_be():
 )  # fmt: skip
 def test_slopes_are_told_beside_their_prediction(slope, words):
     names = ("measured", "low", "high", "predicted")
-    found = {**dict(zip(names, slope, strict=True)), "axis": "rank", "tokens": 14, "side": "both"}
+    found = {**dict(zip(names, slope, strict=True)), "axis": "rank", "tokens": 14}
     document = make_theory()
     document["improvements"][0]["slope"] = found
     assert words in said(document)["Along the tail"]
+
+
+@pytest.mark.parametrize(
+    ("begun", "words"), [(14, None), (5, "SGD has begun to learn five of these"), (None, None)]
+)
+def test_that_few_tokens_were_learned_is_said_once(begun, words):
+    document = make_theory()
+    for entry in document["improvements"]:
+        entry["slope"]["begun"] = begun
+    told = said(document)["Along the tail"]
+    assert told.count("the improvement cannot grow there") == (words is not None)
+    assert words is None or words in told
+
+
+def test_uniform_sides_of_other_sizes_have_a_rate_each():
+    document = make_theory("uniform", None)
+    document["problem"]["corollary"] = {"applies": False, "reason": "|U| = 12 is not |V| = 8"}
+    assert said(document)["Corollary"] == (
+        "The corollary does not apply: |U| = 12 is not |V| = 8. "
+        "FA-SGD is SGD with one rate for users and one for items."
+    )
 
 
 def test_a_corollary_that_does_not_apply_says_why():

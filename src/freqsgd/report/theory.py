@@ -59,7 +59,7 @@ class Slope:
     predicted: float | None
     axis: str  # "rank" or "log rank"
     tokens: int | None
-    side: str | None
+    begun: int | None  # of these, how many SGD has begun to learn
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def read_slope(entry: Mapping[str, Any]) -> Slope | None:
         predicted=number(entry.get("predicted")),
         axis=text(entry.get("axis")) or "rank",
         tokens=integer(entry.get("tokens")),
-        side=text(entry.get("side")),
+        begun=integer(entry.get("begun")),
     )
 
 

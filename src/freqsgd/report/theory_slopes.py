@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from freqsgd.report.theory import SIDES, Slope, Theory
-from freqsgd.report.wording import thousands
+from freqsgd.report.theory import Slope, Theory
+from freqsgd.report.wording import count_of, small_number
 
 __all__ = ["slopes"]
 
 
 def slopes(theory: Theory) -> Iterator[str]:
     """How fast improvements grow with rank, against what the bounds predict."""
-    for entry in theory.improvements:
-        if slope := entry.slope:
-            yield (
-                f"The logarithm of SGD's error over {entry.label}'s {grows(slope)} "
-                f"(95% interval {slope.low:.3g} to {slope.high:.3g}{over(slope)}): "
-                f"{verdict(slope)}{prediction(slope)}."
-            )
+    known = [(entry.label, entry.slope) for entry in theory.improvements if entry.slope]
+    for label, slope in known:
+        yield (
+            f"The logarithm of SGD's error over {label}'s {grows(slope)} "
+            f"(95% interval {slope.low:.3g} to {slope.high:.3g}{over(slope)}): "
+            f"{verdict(slope)}{prediction(slope)}."
+        )
+    yield from dict.fromkeys(words for _, slope in known if (words := beginning(slope)))
 
 
 def grows(slope: Slope) -> str:
@@ -30,10 +31,18 @@ def grows(slope: Slope) -> str:
 
 def over(slope: Slope) -> str:
     """Which tokens it was measured on."""
-    if slope.tokens is None:
+    return "" if slope.tokens is None else f", over {count_of(slope.tokens, 'token')}"
+
+
+def beginning(slope: Slope) -> str:
+    """That an improvement cannot grow where SGD itself has hardly moved."""
+    if slope.begun is None or slope.tokens is None or slope.begun >= slope.tokens:
         return ""
-    names = SIDES.get(slope.side or "", slope.side if slope.side in SIDES.values() else "tokens")
-    return f", over {thousands(slope.tokens)} {names}"
+    return (
+        f"SGD has begun to learn {small_number(slope.begun)} of these tokens: their error is less "
+        "than half of that at the start. At the others nothing is learned in so few iterations, so "
+        "the improvement cannot grow there."
+    )
 
 
 def verdict(slope: Slope) -> str:

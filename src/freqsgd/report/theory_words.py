@@ -236,10 +236,12 @@ def corollary(theory: Theory) -> str:
     found = mapping(theory.problem.get("corollary"))
     if not found:
         return ""
+    uniform = theory.problem.get("tail") == "uniform"
     if found.get("applies") is not True:
         reason = found.get("reason")
-        return f"The corollary does not apply{f': {reason}' if reason else ''}."
-    if theory.problem.get("tail") == "uniform":
+        instead = " FA-SGD is SGD with one rate for users and one for items." if uniform else ""
+        return f"The corollary does not apply{f': {reason}' if reason else ''}.{instead}"
+    if uniform:
         return "All tokens are equally frequent: FA-SGD is SGD, and gains nothing."
     entry = next((each for each in theory.improvements if any(each.corollary)), None)
     if entry is None:
