@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -33,9 +34,10 @@ def test_a_table_and_files(tmp_path, run):
     (tmp_path / "clicks.csv").write_text("\n".join(["click,user,shop", *rows]))
     given = ["--data", "clicks.csv", "--label", "click", "--dim", 8, "--out", "out"]
     done = run(*given)
-    assert "clicks: 1,000 rows, 2 fields, 57 tokens" in done.out
-    for word in ("effective", "user", "shop", "promise", "corollary", "cfsgd", "lr  "):
-        assert word in done.out
+    assert "clicks has 1,000 rows, 2 fields and 57 tokens" in done.out
+    assert re.search(r"user +50 +0% +50.0 .* - .* x \(20\)", done.out)
+    for topic in ("Columns", "Promise", "Corollary", "Memory", "Learning rate"):
+        assert f"\n{topic}  " in done.out
     assert max(map(len, done.out.splitlines())) <= 100
     out = tmp_path / "out"
     document = json.loads((out / "inspect.json").read_text())
@@ -63,7 +65,15 @@ def test_many_fields_with_long_and_odd_names_keep_to_100_columns(tmp_path, run):
         (b"a,b\n", [], "x.csv: there are no rows"),
         (b"a,b\n1,2\n", ["--features", "c"], "there is no column 'c'"),
         (b"a,b\n1,2\n1,two\n", ["--numeric", "b"], "line 3: b is 'two', not a finite number"),
-        (b"a,b\n1,2\n", ["--out", "x.csv"], "x.csv: cannot be written"),
+        (b"a,b\n1,2\n", ["--out", "x.csv"], "cannot make the folder x.csv: File exists"),
+        (b"a,b\n1,2\n", ["--out", ""], "--out is empty: name a folder"),
+        (b"a,b\n1,2\n", ["--features", ","], "--features names no column"),
+        (b"a,b\n1,2\n", ["--numeric", ""], "--numeric names no column"),
+        (b"a,b\n1,2\n", ["--label", ""], "the name of the label is empty"),
+        (b"\n\n\n", [], "x.csv: the first line names no columns"),
+        (b"a\n1\n", ["--label", "a"], "x.csv: there is no column but the label"),
+        (b"a;b\n1;2\n", [], "'a;b': semicolons do not separate columns here"),
+        (b"tea tea milk\n", ["--text"], "no word is seen 5 times; lower --min-count"),
         (b"a,b\n1,2\n", ["--dim", "0"], "dim must be at least 1"),
         (b"a,b\n1,2\n", ["--dataset", "criteo"], "does not go with own files"),
         (b" \n", ["--text"], "x.csv: there are no words in it"),
@@ -84,6 +94,32 @@ def test_damaged_parquet_and_text_taken_for_a_table(tmp_path, run):
     assert "cannot be read as Parquet" in done.err
     (tmp_path / "x.txt").write_text("tea with milk\nor with sugar\n")
     assert "say --text" in run("--data", "x.txt", code=2).err
+
+
+def test_one_row_of_one_token_is_told_in_the_singular(tmp_path, run):
+    (tmp_path / "x.csv").write_text("a\nu\n")
+    out = run("--data", "x.csv").out
+    assert "x has 1 row, 1 field and 1 token." in out
+    assert not re.search(r"\b1 (rows|tokens|fields|times)\b", out)
+
+
+def test_fields_that_no_corollary_applies_to_are_not_all_listed(tmp_path, run):
+    frame = pl.DataFrame({f"c{n}": [str(row % (n + 2)) for row in range(90)] for n in range(39)})
+    frame.write_csv(tmp_path / "x.csv")
+    out = run("--data", "x.csv").out
+    assert len(out.splitlines()) < 39 + 50
+    assert "The values of 'c0' are 0 and 1: if it is the label" in " ".join(out.split())
+    assert "if it is the label" not in " ".join(run("--data", "x.csv", "--label", "c0").out.split())
+
+
+def test_ctrl_c_says_so(tmp_path, run, monkeypatch):
+    def interrupted(*given, **more):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("freqsgd.cli.inspect.look_at", interrupted)
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    assert run("--data", "x.csv", "--out", "out", code=130).err.strip() == "interrupted"
+    assert not list((tmp_path / "out").iterdir())
 
 
 def test_as_a_process_of_its_own(tmp_path):

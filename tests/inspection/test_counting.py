@@ -111,7 +111,7 @@ def test_integers_of_criteo_share_bins_and_39_fields_come_out(tmp_path, monkeypa
     (tmp_path / "criteo").mkdir()
     (tmp_path / "criteo" / "train.txt").write_text("\n".join(lines))
     monkeypatch.setenv("FREQSGD_DATA", str(tmp_path))
-    found = counted(dataset="criteo")
+    found = counted(dataset="criteo", min_count=1)
     assert len(found.fields) == 39
     for column, field in enumerate(found.fields[:13]):
         bins = [slow.log_bin(text) for text in integers[:, column]]
@@ -131,6 +131,9 @@ def test_rows_with_a_token_of_the_tail_are_those_that_plain_python_finds(tmp_pat
     slowly = [u in tails[0] or i in tails[1] for u, i in zip(users, items, strict=True)]
     assert 0 < sum(slowly) < len(users)
     assert (found.share, found.of) == (np.mean(slowly), len(users))
+    times = Counter(users), Counter(items)
+    seldom = [times[0][u] < 10 or times[1][i] < 10 for u, i in zip(users, items, strict=True)]
+    assert 0 < found.seen_below_10 == np.mean(seldom) < 1
 
 
 def test_words_of_text_are_counted_without_unk(tmp_path):
@@ -139,6 +142,40 @@ def test_words_of_text_are_counted_without_unk(tmp_path):
     (word,) = found.fields
     assert (word.name, found.rows) == ("word", 300)
     assert word.ranked.most_frequent == [("the", 150), ("tea", 100), ("milk", 50)]
+
+
+def test_rare_words_are_left_out_as_in_training(tmp_path):
+    (tmp_path / "a.txt").write_text("the tea the milk\n" * 4 + "the tea\n" * 3 + "coffee\n")
+    (word,) = counted(path=str(tmp_path / "a.txt"), text=True).fields
+    assert word.ranked.most_frequent == [("the", 11), ("tea", 7)]  # 5 times, at least
+    found = counted(path=str(tmp_path / "a.txt"), text=True, min_count=4)
+    assert found.fields[0].ranked.most_frequent == [("the", 11), ("tea", 7), ("milk", 4)]
+    assert (found.rows, found.rare, found.min_count) == (22, 1, 4)
+    assert (found.tail_samples.of, found.tail_samples.seen_below_10) == (22, 11 / 22)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "expected"), [("criteo", 10), ("movielens-1m", 1), ("wikitext-2", 50)]
+)
+def test_the_min_count_is_what_training_takes(dataset, expected, tmp_path, monkeypatch):
+    files = {
+        "criteo/train.txt": "\t".join(["1"] * 40),
+        "ml-1m/ratings.dat": "1::2::3::4",
+        **{f"wikitext-2/wiki.{part}.tokens": "a " * 60 for part in ("train", "valid", "test")},
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    monkeypatch.setenv("FREQSGD_DATA", str(tmp_path))
+    assert counted(dataset=dataset).min_count == expected
+
+
+def test_names_of_what_is_missing_or_rare_are_no_texts_of_the_data(tmp_path):
+    cells = ["<missing>", "", "", "", "<rare>", "<rare>", "<<rare>>", "<<rare>>", "a", "b", "c"]
+    (tmp_path / "x.csv").write_text("\n".join(["a,b", *(f"{cell},1" for cell in cells)]))
+    (field, _) = counted(path=str(tmp_path / "x.csv"), min_count=2).fields
+    names = dict(field.ranked.most_frequent)
+    assert names == {"<<<rare>>>": 4, "<<missing>>": 3, "<rare>": 2, "<<rare>>": 2}
 
 
 def test_generated_datasets():

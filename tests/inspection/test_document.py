@@ -13,12 +13,14 @@ from freqsgd.data.options import DataOptions, load
 from freqsgd.data.text_options import TextOptions, load_text
 from freqsgd.inspection import InspectionOptions, inspect_data
 from freqsgd.inspection.learning_rate import learning_rates
+from freqsgd.inspection.memory import memory_of_fm, memory_of_words
 from freqsgd.inspection.statistics import effective_tokens, rank_frequencies, top_share
 from freqsgd.theory.improvement import error_improvement
 from freqsgd.theory.promise import field_improvements, promises
 from freqsgd.training import Rule, Settings
 from freqsgd.training.engine import engine_for
 from freqsgd.training.prepare import build_model
+from freqsgd.training.text_settings import TextSettings
 
 
 def test_shares_of_the_top_tokens():
@@ -113,6 +115,16 @@ def test_memory_is_that_of_the_engine(tmp_path):
         assert memory["weights"] == model.tokens.weight.nbytes
 
 
+def test_counters_have_8_bytes_where_the_engine_makes_them_so():
+    small, large = (memory_of_fm(10, 4, most)["cfsgd"] for most in (2**31 - 1, 2**31))
+    assert (small, large) == (40, 80)
+    settings = TextSettings()
+    pairs = 2 * settings.window
+    most = (2**31 - 1) // pairs // max(pairs, 1 + settings.negatives)
+    small, large = (memory_of_words(10, 4, words)["cfsgd"] for words in (most, most + 1))
+    assert (small, large) == (80, 160)
+
+
 def test_memory_of_words_is_that_of_two_tables(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text("a b c d e f g h\n" * 30)
@@ -122,6 +134,14 @@ def test_memory_of_words_is_that_of_two_tables(tmp_path):
     assert document["memory"]["cfsgd"] == 2 * words * 4
     assert document["lr"] is None
     assert "default rates" in document["lr_reason"]
+
+
+def test_rates_are_rounded_but_not_above_the_rule():
+    assert (learning_rates(1)["low"], learning_rates(1)["high"]) == (0.5, 1.5)
+    found = learning_rates(39)
+    assert (found["low"], found["high"]) == (0.1, 0.4)
+    assert "1.5 / 39 ** (1/3) for 39 tokens a sample" in found["rule"]
+    assert "FM in batches of 1,024; begin at the upper end" in found["advice"]
 
 
 def test_more_tokens_in_a_sample_take_smaller_rates():
@@ -168,6 +188,25 @@ def test_a_field_of_one_token_and_one_of_tokens_seen_once(tmp_path):
         assert field["corollary"]["reason"]
     assert one["promise"]["median"]["iterations"] < 1
     assert once["promise"]["median"]["iterations"] == pytest.approx(1)
+
+
+def test_numbers_of_rows_get_a_note(tmp_path):
+    (tmp_path / "x.csv").write_text("\n".join(["row,shop", *(f"{n},{n % 3}" for n in range(200))]))
+    path = str(tmp_path / "x.csv")
+    (note,) = inspect_data(InspectionOptions(path=path))["notes"]
+    assert note.startswith("Nearly all tokens of 'row' occur once")
+    assert inspect_data(InspectionOptions(path=path, features=("shop",)))["notes"] == []
+
+
+def test_what_was_left_out_or_binned_is_told(tmp_path):
+    rows = [f"{n},{n % 3 + n // 59}" for n in range(60)]
+    (tmp_path / "x.csv").write_text("\n".join(["price,shop", *rows]))
+    options = {"path": str(tmp_path / "x.csv"), "numeric": ("price",), "min_count": 2}
+    document = inspect_data(InspectionOptions(**options))
+    assert (document["dataset"]["min_count"], document["dataset"]["numeric_rule"]) == (2, "log")
+    assert "seen fewer than 2 times" in document["notes"][0]
+    document = inspect_data(InspectionOptions(path=options["path"], features=("shop",)))
+    assert (document["dataset"]["min_count"], document["dataset"]["numeric_rule"]) == (1, None)
 
 
 def test_the_document_is_plain_json():

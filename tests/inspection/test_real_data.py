@@ -27,9 +27,9 @@ def test_movielens():
     assert document["tail_samples"]["of"] == len(lines)
 
 
-def test_criteo_has_39_fields_and_with_its_min_count_the_tokens_that_training_has():
+def test_criteo_has_39_fields_and_the_tokens_that_training_has():
     real_file("criteo/train.txt")
-    document = inspect_data(InspectionOptions(dataset="criteo", min_count=10, dim=16))
+    document = inspect_data(InspectionOptions(dataset="criteo", dim=16))
     names = [f"I{n}" for n in range(1, 14)] + [f"C{n}" for n in range(1, 27)]
     assert [field["name"] for field in document["fields"]] == names
     data = load(DataOptions(dataset="criteo"))

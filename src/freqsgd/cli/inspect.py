@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from freqsgd.cli.inspection_table import print_inspection
 from freqsgd.cli.options import words
-from freqsgd.cli.progress import Watcher
+from freqsgd.cli.progress import Watcher, console
 from freqsgd.cli.session import command_line
 from freqsgd.data.dataset import DataError
-from freqsgd.data.files import write_whole
 from freqsgd.inspection import InspectionOptions
 from freqsgd.inspection import inspect_data as look_at
+from freqsgd.training.compare import write_results
+from freqsgd.training.model_folder import make_folder
 
 __all__ = ["inspect_data"]
 
@@ -35,18 +35,24 @@ def inspect_data(
     ] = None,
     text: Annotated[bool, typer.Option("--text", help="The file is text, not a table.")] = False,
     features: Annotated[
-        str, typer.Option(help="Columns of categories, a,b,c (default: all but the label).")
-    ] = "",
-    numeric: Annotated[str, typer.Option(help="Columns of numbers, to be binned.")] = "",
+        str | None, typer.Option(help="Columns of categories, a,b,c (default: all but the label).")
+    ] = None,
+    numeric: Annotated[str | None, typer.Option(help="Columns of numbers, to be binned.")] = None,
     numeric_rule: Annotated[str, typer.Option(help="log or quantiles.")] = "log",
     label: Annotated[str | None, typer.Option(help="A column that is no field.")] = None,
-    min_count: Annotated[int, typer.Option(help="Rarer tokens of a field count as one.")] = 1,
+    min_count: Annotated[
+        int | None,
+        typer.Option(
+            help="Rarer tokens of a field count as one, rarer words not at all (default: as in "
+            "training, 10 for criteo, 50 for wikitext, 5 for other text, else 1)."
+        ),
+    ] = None,
     max_bad_rows: Annotated[
         int, typer.Option(help="Malformed rows that are left out with a warning.")
     ] = 0,
     dim: Annotated[int, typer.Option(help="Size of vectors, to reckon the memory.")] = 64,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for inspect.json, inspect.html and pictures.")
+        str | None, typer.Option(help="Folder for inspect.json, inspect.html and pictures.")
     ] = None,
 ) -> None:
     """Say how unequally frequent tokens are, and what CF-SGD promises for them.
@@ -58,8 +64,8 @@ def inspect_data(
         path=path,
         text=text,
         label=label,
-        features=words(features),
-        numeric=words(numeric),
+        features=_columns("--features", features),
+        numeric=_columns("--numeric", numeric),
         numeric_rule=numeric_rule,
         min_count=min_count,
         max_bad_rows=max_bad_rows,
@@ -67,33 +73,30 @@ def inspect_data(
     )
     options.check()
     if out is not None:
-        _make_folder(out)
-    with Watcher() as watcher:
-        document = look_at(options, command=command_line(), progress=watcher.loading)
-    print_inspection(document)
-    if out is not None:
-        _write(document, out)
+        if not out:
+            raise DataError("--out is empty: name a folder")
+        make_folder(Path(out))
+    _inspect(options, out)
 
 
-def _make_folder(out: Path) -> None:
-    """Make the folder before the long work begins."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _unwritable(out, error) from error
-
-
-def _write(document: dict[str, Any], out: Path) -> None:
-    """Write the files, in place of those of an earlier inspection."""
+def _inspect(options: InspectionOptions, out: str | None) -> None:
     from freqsgd.report import write_inspection
 
     try:
-        write_whole(out / INSPECTION, json.dumps(document, indent=1).encode())
-        write_inspection(document, out)
-    except OSError as error:
-        raise _unwritable(out, error) from error
-    print(f"\nwritten to {out}")
+        with Watcher() as watcher:
+            document = look_at(options, command=command_line(), progress=watcher.loading)
+        print_inspection(document)
+        if out is not None:
+            write_results(document, Path(out) / INSPECTION)
+            print(f"\nreport: {write_inspection(document, Path(out))}")
+    except KeyboardInterrupt:
+        console.print("\ninterrupted")
+        raise typer.Exit(130) from None
 
 
-def _unwritable(out: Path, error: OSError) -> DataError:
-    return DataError(f"{out}: cannot be written ({error.strerror}); name another folder (--out)")
+def _columns(option: str, names: str | None) -> tuple[str, ...]:
+    """The columns that an option names; none if it is not given."""
+    found = words(names or "")
+    if names is not None and not found:
+        raise DataError(f"{option} names no column")
+    return found

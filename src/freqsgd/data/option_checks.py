@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any
 
 from freqsgd.data.dataset import DataError
 
-__all__ = ["real_number", "refuse_options", "whole_number"]
+__all__ = ["check_columns", "real_number", "refuse_options", "whole_number"]
 
+_NUMERIC_RULES = ("log", "quantiles")
 _MOST = 2**31 - 1  # what fits where ids and lengths are kept
 
 
@@ -36,6 +38,25 @@ def real_number(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, got {value!r}")
     return float(value)
+
+
+def check_columns(
+    path: str | None,
+    features: Sequence[str],
+    numeric: Sequence[str],
+    numeric_rule: str,
+    label: str | None,
+) -> None:
+    """Raise if a column has two uses, or if there is no such rule for numbers."""
+    used = [*features, *numeric]
+    for name in used:
+        if used.count(name) > 1:
+            raise DataError(f"{path}: the column {name!r} is named twice as a feature")
+        if name == label:
+            raise DataError(f"{path}: the column {name!r} cannot be feature and label")
+    if numeric_rule not in _NUMERIC_RULES:
+        known = ", ".join(_NUMERIC_RULES)
+        raise DataError(f"unknown numeric rule {numeric_rule!r}: known are {known}")
 
 
 def refuse_options(options: Any, where: str, *names: str) -> None:

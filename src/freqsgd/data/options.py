@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from freqsgd.data.catalogue import table_dataset
 from freqsgd.data.dataset import DataError
-from freqsgd.data.option_checks import refuse_options
+from freqsgd.data.option_checks import check_columns, refuse_options
 from freqsgd.data.splits import split_column
 from freqsgd.data.synthetic import TAILS, clicks_dataset, generate_clicks
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from freqsgd.data.dataset import Dataset
 
 __all__ = ["DataOptions", "load"]
-
-_RULES = ("log", "quantiles")
 
 
 @dataclass(frozen=True)
@@ -70,17 +68,9 @@ class DataOptions:
         refuse_options(self, "own files", "dataset", "tail", "samples")
         if self.label is None:
             raise DataError(f"{self.path}: name the column that holds the label")
-        used = [*self.features, *self.numeric]
-        if not used:
+        if not (self.features or self.numeric):
             raise DataError(f"{self.path}: name the columns that are features, or numeric ones")
-        for name in used:
-            if used.count(name) > 1:
-                raise DataError(f"{self.path}: the column {name!r} is named twice as a feature")
-            if name == self.label:
-                raise DataError(f"{self.path}: the column {name!r} cannot be feature and label")
-        if self.numeric_rule not in _RULES:
-            known = ", ".join(_RULES)
-            raise DataError(f"unknown numeric rule {self.numeric_rule!r}: known are {known}")
+        check_columns(self.path, self.features, self.numeric, self.numeric_rule, self.label)
         if self.split != "random" and (self.validation_path or self.test_path):
             raise DataError(
                 f"the split {self.split!r} does not go with files for validation or testing"

@@ -15,7 +15,7 @@ from freqsgd.data.corpus import Corpus, Paragraphs
 from freqsgd.data.dataset import DataWarning
 from freqsgd.data.text_encoding import SUMMARY, WORDS, Progress, TextSource, encode_text, mapped
 from freqsgd.data.text_files import text_name
-from freqsgd.data.text_parts import files_of_parts, is_wikitext
+from freqsgd.data.text_parts import default_min_count, files_of_parts, is_wikitext
 from freqsgd.data.word_ids import PARTS
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ __all__ = ["encoded_text", "load_text_files", "replaced_warning"]
 
 _FORMAT = 1  # of the encoded text: raised when it changes, so that old ones are made anew
 _SHOWN = 5  # files, in a warning
-_MIN_COUNT, _WIKITEXT_MIN_COUNT = 5, 50
 
 
 def load_text_files(options: TextOptions, progress: Progress | None = None) -> Corpus:
@@ -76,14 +75,14 @@ def _name(options: TextOptions) -> str:
 def _source(options: TextOptions) -> TextSource:
     name = options.dataset
     path = locate(known_dataset(name)).parent if name else Path(str(options.path))
-    wikitext, own = is_wikitext(path), options.min_count
-    lowercase = wikitext or options.tokenizer == "words"
+    own = options.min_count
+    lowercase = is_wikitext(path) or options.tokenizer == "words"
     return TextSource(
         name or str(path),
         files_of_parts(path, options.validation_path, options.test_path),
         options.tokenizer,
         lowercase if options.lowercase is None else options.lowercase,
-        (_WIKITEXT_MIN_COUNT if wikitext else _MIN_COUNT) if own is None else own,
+        default_min_count(path) if own is None else own,
         options.max_vocab,
         options.unknown,
         options.longest,

@@ -7,14 +7,20 @@ from pathlib import Path
 from freqsgd.data.dataset import DataError
 from freqsgd.data.text_files import list_text_files
 
-__all__ = ["files_of_parts", "is_wikitext"]
+__all__ = ["default_min_count", "files_of_parts", "is_wikitext"]
 
+_MIN_COUNT, _WIKITEXT_MIN_COUNT = 5, 50
 _TRAIN, *_HELD_OUT = (f"wiki.{part}.tokens" for part in ("train", "valid", "test"))
 
 
 def is_wikitext(path: Path) -> bool:
     """Whether it is a folder in the layout of WikiText, which has files for all parts."""
     return (path / _TRAIN).is_file()
+
+
+def default_min_count(path: Path | None) -> int:
+    """How often a word must be seen unless something else is asked for; generated text is None."""
+    return _WIKITEXT_MIN_COUNT if path is not None and is_wikitext(path) else _MIN_COUNT
 
 
 def files_of_parts(

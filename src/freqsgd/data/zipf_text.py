@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from freqsgd.data.sentences import corpus_of_sentences
+from freqsgd.data.text_parts import default_min_count
 
 if TYPE_CHECKING:
     from freqsgd.data.corpus import Corpus
@@ -68,7 +69,8 @@ def _spelling(rank: int) -> str:
 
 def zipf_corpus(options: TextOptions) -> Corpus:
     """Generated text as a corpus."""
-    min_count = 5 if options.min_count is None else options.min_count
+    own = options.min_count
+    min_count = default_min_count(None) if own is None else own
     return corpus_of_sentences(
         zipf_text(),
         min_count,

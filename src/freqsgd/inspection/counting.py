@@ -20,6 +20,7 @@ __all__ = ["Counted", "CountedField", "TailSamples", "count"]
 _SAMPLE_ROWS = 1 << 20
 _SAMPLE_CODES = 1 << 26  # 256 MB
 _TAIL = CLASSES.index("tail")
+SELDOM = 10  # a token seen less often: how frequent it is is hardly known
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,15 @@ class CountedField:
     name: str
     samples: int  # rows that have a token of it; a bag may be empty
     ranked: RankedField
+    width: int  # tokens of a row, at most
 
 
 @dataclass(frozen=True)
 class TailSamples:
-    """How many of the rows looked at have a token of a tail."""
+    """How many of the rows looked at have a token of a tail, or one that was hardly seen."""
 
     share: float
+    seen_below_10: float
     of: int  # rows; less than all of them if there are very many
 
 
@@ -44,22 +47,25 @@ class Counted:
     """What was counted."""
 
     name: str
-    rows: int
+    rows: int  # of text: words that are not rare
+    rare: int  # occurrences of tokens that were seen less than ``min_count`` times
+    min_count: int
     fields: tuple[CountedField, ...]
     tail_samples: TailSamples
 
 
 def count(
     source: Source,
-    min_count: int = 1,
+    min_count: int | None = None,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> Counted:
     """Read all rows of the source once, in memory that the distinct tokens bound.
 
-    Tokens seen less than ``min_count`` times count as one token of their field. Which rows have a
-    token of the tail is known only when all are read, so it is looked up for 1,048,576 rows that
-    are drawn at random, or for all if there are no more.
+    Tokens seen less than ``min_count`` times (None: as in training) count as one token of their
+    field; words are left out. Which rows have a token of the tail is known only when all are read,
+    so it is looked up for 1,048,576 rows that are drawn at random, or for all if there are no more.
     """
+    min_count = source.min_count if min_count is None else min_count
     vocabulary = Vocabulary(source.table)
     starts = np.cumsum([0, *(column.width for column in source.columns)]).tolist()
     first, width = starts[:-1], starts[-1]
@@ -75,24 +81,40 @@ def count(
             progress("counting tokens", round(1000 * done), 1000)
     if rows == 0:
         raise DataError(f"{source.place}: there are no rows")
-    ranked, places = rank(vocabulary, source.columns, min_count)
+    ranked, places = rank(vocabulary, source.columns, min_count, drop_rare=source.drops_rare)
+    rare = sum(field.rare for field in ranked)
+    looked_at = places[sample.rows()]
+    if source.drops_rare:
+        rows -= rare
+        samples[:], looked_at = rows, looked_at[looked_at[:, 0] >= 0]
     named = zip(source.columns, samples.tolist(), ranked, strict=True)
-    fields = tuple(CountedField(column.name, its, own) for column, its, own in named)
+    fields = tuple(CountedField(column.name, its, own, column.width) for column, its, own in named)
+    _check_seen(source, fields, min_count)
+    tail_samples = _tail_samples(looked_at, starts, ranked)
+    return Counted(source.name, rows, rare, min_count, fields, tail_samples)
+
+
+def _check_seen(source: Source, fields: Sequence[CountedField], min_count: int) -> None:
+    """Raise if a field has no token."""
     for field in fields:
+        if field.samples == 0 and source.drops_rare:
+            raise DataError(
+                f"{source.place}: no {field.name} is seen {min_count:,} times; lower --min-count"
+            )
         if field.samples == 0:
             raise DataError(
                 f"{source.place}: all lists of {field.name!r} are empty; leave it out (--features)"
             )
-    return Counted(source.name, rows, fields, _tail_samples(places[sample.rows()], starts, ranked))
 
 
 def _tail_samples(
     places: NDArray[np.int32], starts: Sequence[int], fields: Sequence[RankedField]
 ) -> TailSamples:
     """Rows with a token of the last 5% of a field's occurrences, the same as ``compare`` has it."""
-    found = np.zeros(len(places), np.bool_)
+    in_tail, seldom = np.zeros((2, len(places)), np.bool_)
     for number, field in enumerate(fields):
+        own = places[:, starts[number] : starts[number + 1]]
         classes = frequency_classes(field.counts, [len(field.counts)])
-        is_tail = np.append(classes == _TAIL, False)  # the last is where place -1 leads
-        found |= is_tail[places[:, starts[number] : starts[number + 1]]].any(axis=1)
-    return TailSamples(float(found.mean()), len(found))
+        for found, chosen in ((in_tail, classes == _TAIL), (seldom, field.counts < SELDOM)):
+            found |= np.append(chosen, False)[own].any(axis=1)  # the last is where place -1 leads
+    return TailSamples(float(in_tail.mean()), float(seldom.mean()), len(places))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from freqsgd.data.dataset import DataError
 from freqsgd.inspection.learning_rate import learning_rates
 from freqsgd.inspection.memory import memory_of_fm, memory_of_words
+from freqsgd.inspection.notes import notes
 from freqsgd.inspection.options import InspectionOptions
 from freqsgd.inspection.statistics import field_statistics
 from freqsgd.theory.promise import promises
 
 if TYPE_CHECKING:
-    from freqsgd.inspection.counting import Counted, CountedField
+    from freqsgd.inspection.counting import Counted
 
 __all__ = ["SCHEMA", "inspect_data"]
 
@@ -52,16 +53,21 @@ def inspect_data(
         from freqsgd.inspection.sources import open_source
     except ModuleNotFoundError as error:
         raise DataError(f"files are read with {error.name}: pip install 'freqsgd[cli]'") from error
+    source = open_source(options)
+    has_numbers = any(column.is_number for column in source.columns)
+    counted = count(source, options.min_count, progress)
     return {
         "schema": SCHEMA,
         "kind": "inspection",
         "command": command,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        **_description(count(open_source(options), options.min_count, progress), options),
+        **_description(counted, options, options.numeric_rule if has_numbers else None),
     }
 
 
-def _description(counted: Counted, options: InspectionOptions) -> dict[str, Any]:
+def _description(
+    counted: Counted, options: InspectionOptions, numeric_rule: str | None
+) -> dict[str, Any]:
     fields, rows = counted.fields, counted.rows
     counts = [field.ranked.counts for field in fields]
     indices = int(sum(field.sum() for field in counts))
@@ -72,6 +78,8 @@ def _description(counted: Counted, options: InspectionOptions) -> dict[str, Any]
             "rows": rows,
             "fields": len(fields),
             "tokens": sum(map(len, counts)),
+            "min_count": counted.min_count,
+            "numeric_rule": numeric_rule,
         },
         "dim": options.dim,
         "fields": [
@@ -80,15 +88,16 @@ def _description(counted: Counted, options: InspectionOptions) -> dict[str, Any]
         ],
         "promise": of_all.as_json(),
         "tail_samples": asdict(counted.tail_samples),
-        "memory": _memory(fields, indices, options),
+        "memory": _memory(counted, options),
         "lr": None if options.is_text else learning_rates(indices / rows),
         "lr_reason": _NO_WORD_RATE if options.is_text else None,
+        "notes": list(notes(counted, options)),
     }
 
 
-def _memory(
-    fields: Sequence[CountedField], indices: int, options: InspectionOptions
-) -> dict[str, int]:
+def _memory(counted: Counted, options: InspectionOptions) -> dict[str, int]:
+    fields, rows = counted.fields, counted.rows
     if options.is_text:
-        return memory_of_words(len(fields[0].ranked.counts), options.dim, indices)
-    return memory_of_fm(sum(field.ranked.table_rows for field in fields), options.dim, indices)
+        return memory_of_words(len(fields[0].ranked.counts), options.dim, rows)
+    table_rows = sum(field.ranked.table_rows for field in fields)
+    return memory_of_fm(table_rows, options.dim, rows * max(field.width for field in fields))

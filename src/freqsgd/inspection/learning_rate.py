@@ -7,6 +7,7 @@ from typing import Any
 __all__ = ["learning_rates"]
 
 _TOP, _WIDTH = 1.5, 3.0
+_ADVICE = "for an FM in batches of 1,024; begin at the upper end"
 
 
 def learning_rates(tokens_per_sample: float) -> dict[str, Any]:
@@ -25,8 +26,15 @@ def learning_rates(tokens_per_sample: float) -> dict[str, Any]:
     """
     high = _TOP / tokens_per_sample ** (1 / 3)
     tokens = f"{tokens_per_sample:.3g}"
+    many = "token" if tokens == "1" else "tokens"
     return {
-        "low": float(f"{high / _WIDTH:.1g}"),
-        "high": float(f"{high:.1g}"),
-        "rule": f"1.5 / {tokens} ** (1/3), for {tokens} tokens a sample, and a third of it",
+        "low": _one_digit(high / _WIDTH),
+        "high": _one_digit(high),
+        "rule": f"{_TOP:g} / {tokens} ** (1/3) for {tokens} {many} a sample, and a third of it",
+        "advice": _ADVICE,
     }
+
+
+def _one_digit(rate: float) -> float:
+    """Rounded, but not above all that was tried."""
+    return min(float(f"{rate:.1g}"), _TOP)

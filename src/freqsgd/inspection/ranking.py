@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -25,16 +26,17 @@ class RankedField:
     counts: NDArray[np.int64]  # falling; none is 0
     most_frequent: list[tuple[str, int]]
     table_rows: int  # that they take in training: one more, for tokens that are rare or new
+    rare: int  # occurrences of rare tokens
 
 
 def rank(
-    vocabulary: Vocabulary, columns: Sequence[Column], min_count: int
+    vocabulary: Vocabulary, columns: Sequence[Column], min_count: int, *, drop_rare: bool = False
 ) -> tuple[list[RankedField], NDArray[np.int32]]:
     """The tokens of each field, and the place of every code among those of its field.
 
-    Tokens that were seen less than ``min_count`` times are one token. ``Vocabulary.rank`` breaks
-    ties by text; here they are broken at random, which needs no texts: these take most of the time
-    where tokens are many. The places end with -1, where code -1 leads: no token.
+    Tokens that were seen less than ``min_count`` times are one token, or none. ``Vocabulary.rank``
+    breaks ties by text; here they are broken at random, which needs no texts: these take most of
+    the time where tokens are many. The places end with -1, where code -1 leads: no token.
     """
     table, counts, fields = vocabulary.table, vocabulary.counts, vocabulary.table.fields()
     places = np.full(len(counts) + 1, -1, np.int32)
@@ -44,15 +46,17 @@ def rank(
         first, token = _distinct(table, column, codes)
         seen = np.bincount(token, counts[codes], len(first)).astype(np.int64)
         rare = seen < min_count
-        kept = np.append(np.where(rare, 0, seen), seen[rare].sum())  # the last is for all rare ones
+        left = int(seen[rare].sum())
+        kept = np.append(np.where(rare, 0, seen), 0 if drop_rare else left)  # the last is for left
         order = _falling(kept, seed=field)
         place = np.empty(len(kept), np.int32)
         place[order] = np.arange(len(kept))
-        place[:-1][rare] = place[-1]
+        place[:-1][rare] = -1 if drop_rare else place[-1]
         places[codes] = place[token]
         order = order[: np.count_nonzero(kept)]
-        named = [(_name(table, column, first, one), int(kept[one])) for one in order[:_SHOWN]]
-        ranked.append(RankedField(kept[order], named, int(np.count_nonzero(~rare)) + 1))
+        name = partial(_name, table, field, column, first)
+        named = [(name(token), int(kept[token])) for token in order[:_SHOWN].tolist()]
+        ranked.append(RankedField(kept[order], named, int(np.count_nonzero(~rare)) + 1, left))
     return ranked, places
 
 
@@ -76,13 +80,22 @@ def _falling(counts: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
     return shuffled[np.argsort(-counts[shuffled], kind="stable")]
 
 
-def _name(table: TokenTable, column: Column, first: NDArray[np.int64], token: int) -> str:
-    """What a token is called."""
+def _name(
+    table: TokenTable, field: int, column: Column, first: NDArray[np.int64], token: int
+) -> str:
+    """What a token is called, as ``Encoder.tokens`` has it."""
     if token == len(first):
-        return "<rare>"
+        return _unlike(table, field, "<rare>")
     texts = table.texts(first[[token]])
     text = str((_bins(column, texts) if column.kind == "integer" else texts)[0])
-    return "<missing>" if text == MISSING else text
+    return _unlike(table, field, "<missing>") if text == MISSING else text
+
+
+def _unlike(table: TokenTable, field: int, name: str) -> str:
+    """The name, in as many more brackets as it takes to be no token of the field."""
+    while table.code_texts(pl.Series([name]), field, add=False)[0] >= 0:
+        name = f"<{name}>"
+    return name
 
 
 def _bins(column: Column, texts: pl.Series) -> pl.Series:

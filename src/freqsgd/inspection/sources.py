@@ -26,7 +26,7 @@ from freqsgd.data.synthetic import generate_clicks
 from freqsgd.data.tables import table_columns
 from freqsgd.data.text_files import has_text_name, text_name
 from freqsgd.data.text_loading import replaced_warning
-from freqsgd.data.text_parts import files_of_parts, is_wikitext
+from freqsgd.data.text_parts import default_min_count, files_of_parts, is_wikitext
 from freqsgd.data.token_table import TokenTable
 from freqsgd.data.word_reader import WordReader
 from freqsgd.data.zipf_text import zipf_text
@@ -45,10 +45,14 @@ class Source(Protocol):
         place: where it is, for messages
         columns: the fields of a row
         table: gives tokens their codes
+        min_count: tokens seen less often are rare, in training
+        drops_rare: whether training leaves rare tokens out, as it does with words
     """
 
     name: str
     place: str
+    min_count: int
+    drops_rare: bool
     columns: tuple[Column, ...]
     table: TokenTable
 
@@ -59,9 +63,18 @@ class Source(Protocol):
 class _TableFiles:
     """Files whose rows are samples."""
 
+    drops_rare = False
+
     def __init__(
-        self, name: str, kind: str, files: Sequence[Path], columns: Sequence[Column], bad_rows: int
+        self,
+        name: str,
+        kind: str,
+        files: Sequence[Path],
+        columns: Sequence[Column],
+        bad_rows: int,
+        min_count: int = 1,
     ) -> None:
+        self.min_count = min_count
         self.name, self.columns, self.table = name, tuple(columns), TokenTable()
         self.place = str(files[0] if len(files) == 1 else files[0].parent)
         self._kind, self._files, self._bad_rows = kind, files, bad_rows
@@ -79,8 +92,10 @@ class _TableFiles:
 class _TextFiles:
     """Files whose words are samples; the word <unk> is left out, as in training."""
 
+    drops_rare = True
+
     def __init__(self, name: str, place: Path, *, lowercase: bool) -> None:
-        self.name, self.place = name, str(place)
+        self.name, self.place, self.min_count = name, str(place), default_min_count(place)
         self.columns: tuple[Column, ...] = (Column("word"),)
         self._files = files_of_parts(place)[0]
         self._reader = WordReader("whitespace", lowercase=lowercase, longest=_LONGEST)
@@ -100,8 +115,11 @@ class _TextFiles:
 class _Generated:
     """A frame in memory."""
 
-    def __init__(self, name: str, frame: pl.DataFrame) -> None:
+    def __init__(
+        self, name: str, frame: pl.DataFrame, min_count: int = 1, *, drops_rare: bool = False
+    ) -> None:
         self.name = self.place = name
+        self.min_count, self.drops_rare = min_count, drops_rare
         self.columns, self.table = tuple(map(Column, frame.columns)), TokenTable()
         self._frame = frame
 
@@ -129,11 +147,13 @@ def open_source(options: InspectionOptions) -> Source:
         return _Generated(name, pl.DataFrame({"field1": ids[:, 0], "field2": ids[:, 1]}))
     if name == "zipf-text":
         words = pl.Series("word", zipf_text()).str.split(" ").explode()
-        return _Generated(name, words.to_frame())
+        return _Generated(name, words.to_frame(), default_min_count(None), drops_rare=True)
     if known_dataset(name).text:
         return _TextFiles(name, locate(known_dataset(name)).parent, lowercase=True)
     known = Request.of(DataOptions(dataset=name)).source()
-    return _TableFiles(name, known.kind, known.files, known.columns, options.max_bad_rows)
+    return _TableFiles(
+        name, known.kind, known.files, known.columns, options.max_bad_rows, known.min_count
+    )
 
 
 def _own_text(path: Path) -> Source:
@@ -146,16 +166,30 @@ def _own_table(options: InspectionOptions) -> Source:
     features = options.features or _all_but(files[0], [*options.numeric, *others])
     if not (features or options.numeric):
         raise DataError(f"{path}: there is no column but the label")
-    if len(features) == 1 and not options.features and has_text_name(files[0]):
-        raise DataError(
-            f"{path}: this is one column; if the file is text, not a table, say --text, else name "
-            "the column (--features)"
-        )
     columns = table_columns(files, features, options.numeric, options.numeric_rule, others)
     name = path.resolve().name.partition(".")[0]
     return _TableFiles(name, "table", files, columns, options.max_bad_rows)
 
 
-def _all_but(path: Path, names: Sequence[str]) -> tuple[str, ...]:
-    schema = file_schema(path, format_of(path))
-    return tuple(name for name in schema if name not in names)
+def _all_but(path: Path, used: Sequence[str]) -> tuple[str, ...]:
+    """The columns of a file that have no other use."""
+    found = list(file_schema(path, format_of(path)))
+    if not any(found):
+        raise DataError(f"{path}: the first line names no columns")
+    if len(found) == 1 and not used:
+        _refuse_one_column(path, found[0])
+    return tuple(name for name in found if name not in used)
+
+
+def _refuse_one_column(path: Path, name: str) -> None:
+    """Raise if what looks like one column is more likely something else."""
+    otherwise = "else name the column (--features)"
+    if ";" in name:
+        raise DataError(
+            f"{path}: this is one column, {name!r}: semicolons do not separate columns here; write "
+            f"the file with commas, {otherwise}"
+        )
+    if has_text_name(path):
+        raise DataError(
+            f"{path}: this is one column; if the file is text, not a table, say --text, {otherwise}"
+        )

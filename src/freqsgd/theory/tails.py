@@ -45,7 +45,7 @@ class TailFit:
         reason: why there is no family, else None
         tokens: number of tokens, of which the tail holds ``tokens - from_rank + 1``
         from_rank: the tail's first rank, counted from 1
-        samples: occurrences that were fitted: half of those of the tail's tokens
+        samples: occurrences of the tail's tokens, of which one half was fitted
         nu: steepness of the polynomial tail
         tau: steepness of the exponential tail
         first_count: by family, the count that the fit expects at ``from_rank``
@@ -93,7 +93,7 @@ def fit_tail(counts: ArrayLike) -> TailFit:
     tails = [ranks.tail(first) for first in _candidates(split.ranking)]
     enough = NEAR * min(tail.unexplained for tail in tails)
     tail = next(tail for tail in tails if tail.unexplained <= enough)
-    return _described(ranks, tail, numbers.size)
+    return _described(ranks, tail, numbers)
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ def _candidates(ranking: NDArray[np.int64]) -> list[int]:
     return [int(first) for first in np.unique(spread) if first == 1 or ranking[first - 1] >= lowest]
 
 
-def _described(ranks: _Ranks, tail: _Tail, tokens: int) -> TailFit:
+def _described(ranks: _Ranks, tail: _Tail, counts: NDArray[np.int64]) -> TailFit:
     exponential, polynomial = tail.fits
     statistic = _vuong(ranks, tail)
     p_value = math.erfc(abs(statistic) / math.sqrt(2.0))
@@ -239,9 +239,9 @@ def _described(ranks: _Ranks, tail: _Tail, tokens: int) -> TailFit:
     return TailFit(
         family=tail.likelier.family.name if told else None,
         reason=None if told else f"the test cannot tell the two families apart (p = {p_value:.2g})",
-        tokens=tokens,
+        tokens=counts.size,
         from_rank=tail.first,
-        samples=round(tail.samples),
+        samples=int(counts[tail.first - 1 :].sum()),
         nu=polynomial.rate,
         tau=exponential.rate,
         first_count={fit.family.name: 2.0 * tail.samples / fit.mass for fit in tail.fits},
