@@ -75,7 +75,7 @@ def test_words_tables_and_command_are_on_the_page():
         "the most frequent 1% of the tokens have 45% of all occurrences",
         "the effective number of tokens is 322 of 2,000",
         "A polynomial tail is nearer in user and movie (nu 1.02).",
-        "4.2% of the rows (looked at: 100,000) hold a token that was seen fewer than 10 times.",
+        "4.2% of the rows hold a token that was seen fewer than 10 times.",
         "9.7% of the rows hold a token of a tail",
         "CF-SGD 11.2 kB, Row-wise Adagrad 22.4 kB, Adagrad 728 kB and Adam 1.46 MB",
         "For CF-SGD and an FM in batches of 1,024 try 0.5 to 2; begin at the upper end.",
@@ -164,6 +164,8 @@ def test_one_token_is_nothing_to_be_unequal():
     )
     assert words["Tails"] == "Neither in constant: one token."
     assert words["Corollary"].startswith("It does not apply: no tail was fitted: one token.")
+    assert "Promise" not in words
+    assert "Read with care" not in words
     words = said(make_inspection(make_field("user"), ONE_TOKEN))
     assert "from a field with one token: constant." in words["Read with care"]
 
@@ -178,15 +180,15 @@ def test_names_of_fields_keep_their_case():
 def test_promises_are_told_both_ways_and_of_bounds():
     words = said(make_inspection())["Promise"]
     assert words == (
-        "For the median token of all fields, seen 50 times, SGD's bound on the squared gradient is "
-        "3.0 times FA-SGD's after equally many iterations, and takes 9.0 times as many to be "
-        "equal. For the token that 90% of all are more frequent than, seen 20 times, SGD's bound "
-        "on the squared gradient is 5.0 times FA-SGD's after equally many iterations, and takes 25 "
-        "times as many to be equal. These are ratios of upper bounds, no forecast of AUC."
+        "For the median token, seen 50 times, SGD's bound on its squared gradient is 3.0 times "
+        "FA-SGD's after equally many iterations, or as low after 9.0 times as many; for the token "
+        "that 90% of all are more frequent than, seen 20 times, SGD's bound on its squared "
+        "gradient is 5.0 times FA-SGD's after equally many iterations, or as low after 25 times as "
+        "many. These are ratios of upper bounds, no forecast of AUC."
     )
     assert tiles(make_inspection())["SGD's bound over FA-SGD's"] == "3.0 times"
     worse = said(make_inspection(promise=make_promise(0.5, 1.0)))["Promise"]
-    assert "is 0.5 times FA-SGD's after equally many iterations, and takes 0.25 times" in worse
+    assert "is 0.5 times FA-SGD's after equally many iterations, or as low after 0.25" in worse
     assert "Promise" not in said(make_inspection(promise=None))
 
 
@@ -224,10 +226,22 @@ def test_text_has_words_and_one_field_has_its_tail_by_definition():
     reason = "text has defaults"
     words = said(make_inspection(word, lr=None, lr_reason=reason))
     assert words["Data"] == "movielens-1m has 100,000 words and 800 distinct words."
-    assert "4.2% of the words (looked at: 100,000) hold" in words["Rare tokens"]
+    assert words["Rare tokens"].startswith("4.2% of the words hold a token that was seen fewer")
     assert words["Rare tokens"].endswith("with 5% of its occurrences, by definition.")
     assert words["Learning rate"] == f"No range is suggested: {reason}."
     assert "row" not in " ".join(words.values()).replace("grows", "")
+
+
+def test_rows_that_were_drawn_and_rare_tokens_that_count_as_one_are_told():
+    drawn = {"share": 0.7, "of": 40_000, "seen_below_10": 0.3}
+    words = said(make_inspection(tail_samples=drawn))["Rare tokens"]
+    assert words.startswith("30% of the rows, of which 40,000 were drawn, hold a token that")
+    document = make_inspection(
+        tail_samples=drawn, dataset={"name": "a", "rows": ROWS, "min_count": 10}
+    )
+    words = said(document)["Rare tokens"]
+    assert words.startswith("70% of the rows, of which 40,000 were drawn, hold a token of a tail")
+    assert tiles(document)["Rows with a rare token"] == "70%"
 
 
 def test_notes_and_settings_are_on_the_page():
@@ -236,8 +250,8 @@ def test_notes_and_settings_are_on_the_page():
     assert said(document)["Notes"] == "id is a row id. y looks like a label."
     assert said(document)["Data"].startswith("clicks has 1 row, 2 fields")
     text = page_of(document).text
-    assert "Tokens seen less often count as one10" in text
-    assert "Bins of numberslog" in text
+    assert "Min count10" in text
+    assert "Rule for bins of numberslog" in text
 
 
 def test_tails_of_many_fields_are_counted_and_their_rates_spanned():

@@ -76,10 +76,10 @@ class Inspection:
     dataset: Mapping[str, Any]
     dim: int | None
     fields: tuple[Field, ...]
-    promise: Mapping[str, Promise]
+    promise: Mapping[str, Promise]  # of all fields; none where each has a single token
     tail_share: float | None  # of the samples that were looked at
     tail_of: float | None
-    seldom_share: float | None  # of these, with a token seen less than FEW_TIMES times
+    seldom_share: float | None  # with a token seen less than FEW_TIMES times, if there are any
     memory: Mapping[str, float]
     lr: Mapping[str, Any]
     lr_reason: str | None
@@ -105,14 +105,18 @@ def read_inspection(document: Mapping[str, Any]) -> Inspection:
     if not fields:
         raise DataError('inspection: "fields" is empty; nothing to report')
     tail = mapping(document.get("tail_samples"))
+    dataset = mapping(document.get("dataset"))
+    read = tuple(read_field(field, place) for place, field in enumerate(fields))
+    several = any(field.tokens > 1 for field in read)
+    merged = (number(dataset.get("min_count")) or 0) >= FEW_TIMES
     return Inspection(
-        dataset=mapping(document.get("dataset")),
+        dataset=dataset,
         dim=integer(document.get("dim")),
-        fields=tuple(read_field(field, place) for place, field in enumerate(fields)),
-        promise=read_promises(document.get("promise")),
+        fields=read,
+        promise=read_promises(document.get("promise")) if several else {},
         tail_share=number(tail.get("share")),
         tail_of=number(tail.get("of")),
-        seldom_share=number(tail.get("seen_below_10")),
+        seldom_share=None if merged else number(tail.get("seen_below_10")),
         memory=numbers(document.get("memory")),
         lr=mapping(document.get("lr")),
         lr_reason=text(document.get("lr_reason")),

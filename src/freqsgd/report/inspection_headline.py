@@ -42,17 +42,20 @@ def promise(inspection: Inspection) -> Iterator[Tile]:
     else:
         note = (
             f"so its promise is hardly known: SGD's bound is {factor(found.error)} times FA-SGD's, "
-            "and would be more with more rows"
+            f"and would be more with more {units(inspection)}"
         )
         yield Tile("The median token was seen", often(found.count), note)
 
 
 def rare(inspection: Inspection) -> Iterator[Tile]:
-    """How many rows hold a token of which little is known."""
+    """How many rows hold a token of which little is known, or else one of a tail."""
+    title = f"{units(inspection).capitalize()} with a rare token"
     if inspection.seldom_share is not None:
-        title = f"{units(inspection).capitalize()} with a rare token"
         note = f"one seen fewer than {FEW_TIMES} times"
         yield Tile(title, percent(inspection.seldom_share), note)
+    elif inspection.tail_share is not None and len(inspection.fields) > 1:
+        note = "one of the rarest, which have 5% of a field's occurrences"
+        yield Tile(title, percent(inspection.tail_share), note)
 
 
 def state(inspection: Inspection) -> Iterator[Tile]:

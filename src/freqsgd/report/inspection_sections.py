@@ -19,9 +19,9 @@ from freqsgd.report.wording import count_of, enumerate_words, percent, shortened
 __all__ = ["inspection_pictures", "render_inspection"]
 
 SETTINGS = {
-    "min_count": "Tokens seen less often count as one",
-    "numeric_rule": "Bins of numbers",
-    "dim": "Numbers of a vector",
+    "min_count": "Min count",
+    "numeric_rule": "Rule for bins of numbers",
+    "dim": "Length of a vector",
 }
 FEW_FIELDS = 6  # beyond, charts are small
 MOST_CHARTS = 60  # of fields; the table has all
@@ -173,7 +173,7 @@ def fields_table(inspection: Inspection) -> str:
         ("Effective tokens", short, [field.effective_tokens for field in fields]),
         ("Top 1% have", percent, [field.top_1 for field in fields]),
         ("Top 10% have", percent, [field.top_10 for field in fields]),
-        ("Tail from rank", thousands, [field.fit.from_rank for field in fields]),
+        ("Tail from rank", thousands, [first_rank(field) for field in fields]),
         ("Polynomial, nu", short, [rate(field, "polynomial") for field in fields]),
         ("Exponential, tau", short, [rate(field, "exponential") for field in fields]),
     ]
@@ -198,6 +198,11 @@ def fields_table(inspection: Inspection) -> str:
 def once(field: Field) -> float | None:
     """The share of tokens that were seen once."""
     return None if field.singletons is None else field.singletons / field.tokens
+
+
+def first_rank(field: Field) -> int | None:
+    """Where the fit of the nearer tail begins."""
+    return field.fit.from_rank if field.fit.family else None
 
 
 def rate(field: Field, family: str) -> float | None:

@@ -30,7 +30,7 @@ __all__ = [
 SPACE = "\N{NO-BREAK SPACE}"  # between a number and its unit
 SMALL_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 MOST_NAMES = 5  # that a sentence lists
-LONGEST_NAME = 40  # in a sentence
+LONGEST_NAME = 32  # in a sentence
 
 
 def score(value: float) -> str:
