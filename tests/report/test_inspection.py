@@ -180,15 +180,15 @@ def test_names_of_fields_keep_their_case():
 def test_promises_are_told_both_ways_and_of_bounds():
     words = said(make_inspection())["Promise"]
     assert words == (
-        "For the median token, seen 50 times, SGD's bound on its squared gradient is 3.0 times "
-        "FA-SGD's after equally many iterations, or as low after 9.0 times as many; for the token "
-        "that 90% of all are more frequent than, seen 20 times, SGD's bound on its squared "
-        "gradient is 5.0 times FA-SGD's after equally many iterations, or as low after 25 times as "
-        "many. These are ratios of upper bounds, no forecast of AUC."
+        "After equally many iterations SGD's bound on a token's squared gradient is 3.0 times "
+        "FA-SGD's for the median token (seen 50 times) and 5.0 times FA-SGD's for the token that "
+        "90% of all are more frequent than (seen 20 times); to an equal bound SGD takes 9.0 and 25 "
+        "times as many. These are ratios of upper bounds, no forecast of AUC."
     )
     assert tiles(make_inspection())["SGD's bound over FA-SGD's"] == "3.0 times"
     worse = said(make_inspection(promise=make_promise(0.5, 1.0)))["Promise"]
-    assert "is 0.5 times FA-SGD's after equally many iterations, or as low after 0.25" in worse
+    assert "is 0.5 times FA-SGD's for the median" in worse
+    assert "to an equal bound SGD takes 0.25 and 1.0 times as many" in worse
     assert "Promise" not in said(make_inspection(promise=None))
 
 
@@ -212,7 +212,7 @@ def test_conditions_of_the_corollary_are_told_with_the_part_they_hold_for():
         "on, which no real data has. The promise does not need it: it comes from the counts."
     )
     both = make_inspection(make_field("a", corollary=holds), make_field("b"))
-    assert "It does not apply to b: nu = 1.02 is below 2." in said(both)["Corollary"]
+    assert "It does not apply to b (nu = 1.02 is below 2)." in said(both)["Corollary"]
     fits = [{**make_field()["fit"], "from_rank": n, "samples": 10_000 * n} for n in range(1, 9)]
     many = [make_field(f"f{n}", corollary=holds, fit=fit) for n, fit in enumerate(fits)]
     assert said(make_inspection(*many))["Corollary"].startswith(

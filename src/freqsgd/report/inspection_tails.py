@@ -59,8 +59,7 @@ def tails(fields: Sequence[Field]) -> Iterator[str]:
             yield f"{article} {family} tail is nearer in {names} ({symbol} {span})."
     missing = [field for field in fields if field.fit.family is None]
     if missing:
-        reasons = unique(field.fit.reason for field in missing)
-        why = f": {'; '.join(reasons)}" if 0 < len(reasons) <= FEW else ""
+        why = because(field.fit.reason for field in missing)
         yield f"Neither in {named([field.name for field in missing])}{why}."
 
 
@@ -70,9 +69,10 @@ def ends(values: Iterable[float], show: Callable[[float], str]) -> str:
     return " to ".join(dict.fromkeys(map(show, (listed[0], listed[-1]))))
 
 
-def unique(reasons: Iterable[str | None]) -> list[str]:
-    """What differs, in its order."""
-    return [reason for reason in dict.fromkeys(reasons) if reason]
+def because(reasons: Iterable[str | None]) -> str:
+    """Why, if the reasons are few."""
+    known = [reason for reason in dict.fromkeys(reasons) if reason]
+    return f": {'; '.join(known)}" if 0 < len(known) <= FEW else ""
 
 
 def corollaries(fields: Sequence[Field]) -> Iterator[str]:
@@ -81,15 +81,20 @@ def corollaries(fields: Sequence[Field]) -> Iterator[str]:
     others = [field for field in fields if not field.applies]
     if applies:
         yield f"Its conditions on one field hold in {conditions(applies)}."
-    if others:
-        names = named([field.name for field in others])
-        to = "" if len(fields) == 1 else f" to {names}"
-        reasons = unique(field.reason for field in others)
-        why = f": {'; '.join(reasons)}" if 0 < len(reasons) <= FEW else ""
-        yield f"It does not apply{to}{why}."
+    if len(fields) == len(others) == 1:
+        yield f"It does not apply{because(field.reason for field in others)}."
+    elif others:
+        yield f"It does not apply to {exceptions(others)}."
     if applies:
         yield NOT_THE_CASE
     yield NOT_NEEDED
+
+
+def exceptions(fields: Sequence[Field]) -> str:
+    """Fields, and why not to them."""
+    if len(fields) <= FEW and all(field.reason for field in fields):
+        return enumerate_words(f"{shortened(field.name)} ({field.reason})" for field in fields)
+    return named([field.name for field in fields]) + because(field.reason for field in fields)
 
 
 def conditions(fields: Sequence[Field]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from freqsgd.report.inspection import FEW_TIMES, Field, Inspection, Promise
+from freqsgd.report.inspection import FEW_TIMES, Field, Inspection
 from freqsgd.report.inspection_tails import corollaries, tails
 from freqsgd.report.results import display_name, number
 from freqsgd.report.summary import Statement
@@ -24,8 +24,8 @@ __all__ = ["LARGE", "inspection_title", "least_even", "summarize", "units"]
 LARGE = 100  # tokens of a field, of which 1% is one at least
 MANY_ONCE = 0.5  # share of tokens seen once, beyond which little is known of them
 PLACE_NAMES = {
-    "median": "For the median token",
-    "p90": "for the token that 90% of all are more frequent than",
+    "median": "the median token",
+    "p90": "the token that 90% of all are more frequent than",
 }
 COUNTER_EXAMPLE = (
     "A promise need not be a gain: on MovieLens-1M the median token is promised 5.9 times fewer "
@@ -100,29 +100,25 @@ def imbalance(inspection: Inspection) -> str:
 
 def promised(inspection: Inspection) -> Iterator[str]:
     """What the bounds say of the median token and of one in the tail."""
-    if not inspection.promise:
+    found = inspection.promise
+    if not found:
         return
-    yield (
-        "; ".join(
-            f"{PLACE_NAMES[place]}, seen {often(promise.count)}, {bounds(promise)}"
-            for place, promise in inspection.promise.items()
-        )
-        + "."
+    errors = (
+        f"{factor(promise.error)} times FA-SGD's for {PLACE_NAMES[place]} (seen "
+        f"{often(promise.count)})"
+        for place, promise in found.items()
     )
-    if not all(promise.is_known for promise in inspection.promise.values()):
+    iterations = enumerate_words(factor(promise.iterations) for promise in found.values())
+    yield (
+        "After equally many iterations SGD's bound on a token's squared gradient is "
+        f"{enumerate_words(errors)}; to an equal bound SGD takes {iterations} times as many."
+    )
+    if not all(promise.is_known for promise in found.values()):
         yield (
             f"Of a token seen fewer than {FEW_TIMES} times the factor is hardly known, and it "
             f"grows with the number of {units(inspection)}."
         )
     yield "These are ratios of upper bounds, no forecast of AUC."
-
-
-def bounds(promise: Promise) -> str:
-    """Both ways to compare SGD's bound with FA-SGD's."""
-    return (
-        f"SGD's bound on its squared gradient is {factor(promise.error)} times FA-SGD's after "
-        f"equally many iterations, or as low after {factor(promise.iterations)} times as many"
-    )
 
 
 def rare(inspection: Inspection) -> Iterator[str]:
