@@ -125,10 +125,33 @@ def test_sides_of_other_sizes_have_one_rate_each_and_no_corollary():
 
 
 def test_a_tail_that_no_corollary_covers_is_not_called_one():
-    document = run(Settings(tail="polynomial", rate=1.0, **SMALL))
+    settings = Settings("polynomial", 1.5, users=12, items=12, iterations=20_000, repetitions=4)
+    document = run(settings)
     words = [check["statement"] for check in document["checks"]]
     assert not any(word.startswith("Corollary, part") for word in words)
-    assert any(word.startswith("No corollary") and "nu = 1 is below 2" in word for word in words)
+    assert any(word.startswith("No corollary") and "nu = 1.5 is below 2" in word for word in words)
+
+
+def test_bounds_that_say_less_than_the_start_are_counted(documents):
+    """Far from T large enough, a bound may be above what there was before the first iteration."""
+    for document in documents.values():
+        for entry in document["runs"][:3]:
+            small = (np.array(entry["bound"]) < document["tokens"]["start"]).sum()
+            theorem = {"fasgd": "Theorem 1", "sgd": "Theorem 2", "cfsgd": "Theorem 3"}
+            (check,) = [
+                check
+                for check in document["checks"]
+                if check["statement"].startswith(theorem[entry["optimizer"]])
+            ]
+            assert f"below the error at the start for {small} of 32 tokens" in check["detail"]
+
+
+def test_where_all_steps_are_capped_the_methods_are_one_and_nothing_is_guaranteed():
+    settings = Settings(radius=100.0, users=9, items=9, iterations=20_000, repetitions=4)
+    entries = by_optimizer(run(settings)["improvements"])
+    assert entries["fasgd"]["corollary"] is None
+    assert entries["fasgd"]["measured"] == [1.0] * 18
+    assert entries["fasgd"]["slope"]["measured"] == 0
 
 
 def test_the_last_iterate_can_be_looked_at_instead():
@@ -195,7 +218,8 @@ def test_a_ball_that_all_rows_leave_is_an_error(monkeypatch):
         ({"output": "best"}, "unknown output 'best'"),
         ({"users": 1}, "users must be at least 2"),
         ({"dim": 0}, "dim must be at least 1"),
-        ({"radius": math.inf}, "radius must be a finite number > 0"),
+        ({"radius": math.inf}, r"radius must lie between 0.01 and 1000, got inf"),
+        ({"iterations": 10**12}, "iterations must be at most"),
         ({"repetitions": 1}, "repetitions must be at least 2"),
         ({"users": 10_000, "items": 10_000}, "10,000 items x 6 repetitions are more than"),
         ({"dim": 100_000}, "7 rows of 100,000 x 6 repetitions are more than"),

@@ -28,7 +28,7 @@ def print_theory(document: dict[str, Any]) -> None:
     console.print(_users(document))
     console.print(
         "\nerror: E||grad f_k||^2, and its part of the bound; x SGD: SGD's error over this one "
-        "(what the bounds say)\n"
+        "(by the leading terms of the bounds)\n"
     )
     for check in document["checks"]:
         console.print(f"{'holds' if check['holds'] else 'DOES NOT HOLD'}: {check['statement']}")

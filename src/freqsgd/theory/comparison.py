@@ -41,13 +41,18 @@ def improvement(
         **entry,
         "bound": promised.tolist(),
         "iterations": (promised**2).tolist(),
-        "corollary": _guaranteed(settings, cost),
+        "corollary": None
+        if (other.steps == 1 / (4 * known.L)).any()
+        else _guaranteed(settings, cost),
         "slope": _slope(settings, found.value, begun),
     }
 
 
 def _guaranteed(settings: Settings, cost: float) -> list[float] | None:
-    """The corollaries' factors of iterations, token by token; ``cost`` is that of counting."""
+    """The corollaries' factors of iterations, token by token; ``cost`` is that of counting.
+
+    They are for equal sigma_k, and for steps that the cap 1 / (4 L) leaves alone.
+    """
     if settings.exception is not None:
         return None
     users, items = settings.corollaries

@@ -112,9 +112,9 @@ class _Experiment:
     def find_variance(self) -> Known:
         """What the theorems take as known, sigma_k^2 of Assumption 1 by pilot runs.
 
-        It is somewhat more than the largest variance seen in runs of SGD and FA-SGD, whose steps
-        are those for the variance at the start. What the runs proper see is compared with it
-        afterwards.
+        It is somewhat more than the largest variance seen in runs of SGD, FA-SGD and CF-SGD, whose
+        steps are those for the variance at the start. What the runs proper see is compared with
+        it afterwards.
         """
         problem, T = self.problem, self.settings.iterations
         variance = problem.conditional_variance(problem.start).max(0)
@@ -124,12 +124,12 @@ class _Experiment:
         evenly = np.linspace(0, T, PILOT_OUTPUTS // 2).astype(np.int64)
         times = np.sort(np.concatenate([early, evenly]))
         times = np.tile(times, (self.settings.repetitions, 1))
-        methods = self._methods(known)
-        pilots = [
-            self._simulate(methods[name], times, "finding sigma") for name in ("sgd", "fasgd")
+        seen = [
+            largest_variance(problem, self._simulate(method, times, "finding sigma"))
+            for name, method in self._methods(known).items()
+            if name != "sbcd"
         ]
-        seen = np.max([largest_variance(problem, pilot) for pilot in pilots], axis=0)
-        known = known._replace(sigma2=_MARGIN * seen)
+        known = known._replace(sigma2=_MARGIN * np.max(seen, axis=0))
         self._check_length(_minimum(known, problem))
         return known
 
@@ -149,6 +149,8 @@ class _Experiment:
             runs = replace(runs, iterates=np.take_along_axis(runs.iterates, places, 0))
             bound, last = self._bound(method, known), self.settings.output == "last"
             measured[name] = Measured(self.problem, method, bound, runs, T, last)
+        left = np.any([~each.valid for each in measured.values()], axis=0)
+        self._check_ball("one optimizer or another", left)
         return measured
 
     def _methods(self, known: Known) -> dict[str, Method]:
@@ -175,9 +177,10 @@ class _Experiment:
 
     def _check_length(self, needed: int) -> None:
         if self.settings.iterations < needed:
+            least = f"{needed:,}" if needed < 10**12 else f"{needed:.2g}"
             raise DataError(
                 f"{self.settings.iterations:,} iterations are too few: Theorem 3 needs at least "
-                f"{needed:,} here (--iterations), for the rarest token, of frequency "
+                f"{least} here (--iterations), for the rarest token, of frequency "
                 f"{self.problem.frequencies.min():.3g}; or take fewer users and items"
             )
 
@@ -192,11 +195,12 @@ class _Experiment:
             threads=self.threads,
             progress=None if progress is None else lambda done: progress(stage, done, total),
         )
-        left = runs.left[runs.left >= 0]
-        if len(left) > len(times) - 2:
-            raise DataError(
-                f"{method.optimizer}: rows left the ball of radius {self.settings.radius:g} in "
-                f"{len(left)} of {len(times)} repetitions, the first in iteration "
-                f"{int(left.min()):,}: these runs are invalid; try a larger --radius"
-            )
+        self._check_ball(method.optimizer, runs.left >= 0)
         return runs
+
+    def _check_ball(self, name: str, left: NDArray[np.bool_]) -> None:
+        if left.sum() > len(left) - 2:
+            raise DataError(
+                f"{name}: rows left the ball of radius {self.settings.radius:g} in {left.sum()} of "
+                f"{len(left)} repetitions, which makes them invalid; try a larger --radius"
+            )

@@ -103,9 +103,21 @@ class Problem:
         return self._second_moments(rows) / p - self.gradient_norms2(rows) / p**2
 
     def gradient_variance(self, rows: Array) -> Array:
-        """Var(g) = E|g - grad f|^2 by enumeration of all pairs and labels."""
-        second, mean2 = self._second_moments(rows), self.gradient_norms2(rows)
-        return np.asarray(second.sum(-1) - mean2.sum(-1))
+        """Var(g) = E|g - grad f|^2 by enumeration of all pairs and labels.
+
+        The sampled gradient of (i, j) with residual r has the rows r v_j and r u_i, and is
+        r^2 (|u_i|^2 + |v_j|^2) - 2 r (v_j . grad f_i + u_i . grad f_j) + |grad f|^2 away.
+        """
+        users, items = rows[..., : self.users, :], rows[..., self.users :, :]
+        mean, chance = self.gradient(rows), _sigmoid(self._logits(rows))
+        squares = (users**2).sum(-1)[..., :, None] + (items**2).sum(-1)[..., None, :]
+        products = mean[..., : self.users, :] @ items.swapaxes(-2, -1)
+        products += users @ mean[..., self.users :, :].swapaxes(-2, -1)
+        total = np.zeros(rows.shape[:-2])
+        for residual, weight in ((chance - 1, self.positive), (chance, 1 - self.positive)):
+            distance = residual**2 * squares - 2 * residual * products
+            total += (self.pairs * weight * distance).sum((-2, -1))
+        return np.asarray(total + (mean**2).sum((-2, -1)))
 
     def _second_moments(self, rows: Array) -> Array:
         """E[|g_k|^2; k is drawn]: |g_i| is |residual| |v_j|, |g_j| is |residual| |u_i|."""

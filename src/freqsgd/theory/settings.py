@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from freqsgd.data.dataset import DataError
 from freqsgd.data.option_checks import real_number, whole_number
-from freqsgd.theory.checks import Array, positive
+from freqsgd.theory.checks import Array
 from freqsgd.theory.distributions import check_tail, token_distribution
 from freqsgd.theory.improvement import Corollary, corollary
 
@@ -17,6 +17,7 @@ PILOT_OUTPUTS = 40  # iterates that a pilot run puts out
 _OUTPUTS = ("random", "last")
 _RATES = {"uniform": 0.0, "exponential": 0.2, "polynomial": 2.0}  # none, tau, nu
 _LEAST = {"users": 2, "items": 2, "dim": 1, "iterations": 2, "repetitions": 2, "seed": 0}
+_RADII = 0.01, 1000  # beyond, losses or their second derivatives lose their digits
 _MOST_NUMBERS = 50_000_000  # of one array
 
 
@@ -56,7 +57,10 @@ class Settings:
             raise DataError("a uniform distribution has no rate")
         for name, least in _LEAST.items():
             whole_number(name, getattr(self, name), least)
-        positive(radius=real_number("radius", self.radius))
+        if not _RADII[0] <= real_number("radius", self.radius) <= _RADII[1]:
+            raise DataError(
+                f"radius must lie between {_RADII[0]} and {_RADII[1]}, got {self.radius}"
+            )
         tokens = self.users + self.items
         numbers = {
             f"{self.users:,} users x {self.items:,} items": self.users * self.items,
