@@ -207,7 +207,7 @@ def _hopeless(counts: NDArray[np.int64]) -> str | None:
     if counts.size == 1:
         return "there is one token only"
     if counts[0] == counts[-1]:
-        times = "once" if counts[0] == 1 else f"{counts[0]} times"
+        times = "once" if counts[0] == 1 else f"{counts[0]:,} times"
         return f"every token occurs {times}: there is no tail"
     if counts.size < FEWEST:
         return f"{counts.size} tokens are too few: a tail takes {FEWEST}"
