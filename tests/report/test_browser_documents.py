@@ -79,6 +79,18 @@ def test_39_fields_fit_a_wide_and_a_narrow_screen(open_document):
         assert found.count(found[0]) == beside
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_long_names_do_not_widen_the_page(open_document, width):
+    names = [letter * 300 for letter in "abcdefgh"]
+    fields = [make_field(name, most_frequent=[[name, 3]]) for name in names]
+    page = open_document(make_inspection(*fields), viewport={"width": width, "height": 800})
+    page.get_by_text("8 fields", exact=True).click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(
+        "[...document.querySelectorAll('h3')].every(title => title.scrollWidth <= title.clientWidth)"
+    )
+
+
 def test_names_cannot_run_code(open_document):
     document = make_inspection(make_field(HOSTILE), make_field("b"), dataset={"name": HOSTILE})
     page = open_document(document)

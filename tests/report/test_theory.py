@@ -190,7 +190,7 @@ def test_slopes_are_told_beside_their_prediction(slope, words):
 
 
 @pytest.mark.parametrize(
-    ("begun", "words"), [(14, None), (5, "SGD has begun to learn five of these"), (None, None)]
+    ("begun", "words"), [(14, None), (5, "SGD has begun to learn 5 of these"), (None, None)]
 )
 def test_that_few_tokens_were_learned_is_said_once(begun, words):
     document = make_theory()

@@ -173,7 +173,7 @@ def ratios_table(ratios: Ratios) -> str:
 
 
 def _shown(value: float | None, digits: int = 3) -> str | None:
-    return None if value is None else f"{value:.{digits}f}"
+    return None if value is None else f"{value:z.{digits}f}"
 
 
 def _with_error(value: float | None, error: float | None) -> str | None:

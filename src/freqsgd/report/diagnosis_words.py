@@ -73,12 +73,12 @@ def _ratio_words(ratios: Ratios) -> str:
     )
     if power is None:
         return f"{words}."
-    words += f"; it goes as count^{power:.2f}"
+    words += f"; it goes as count^{power:z.2f}"
     if predicted is None:
         return f"{words}."
     low, high = (factor(one.values["ratio"]) for one in ends(ratios.predicted))
     return (
-        f"{words}. The bounds predict {low} and {high}, as count^{predicted:.2f}: "
+        f"{words}. The bounds predict {low} and {high}, as count^{predicted:z.2f}: "
         f"{_verdict(power, predicted)}."
     )
 

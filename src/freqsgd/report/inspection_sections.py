@@ -121,9 +121,15 @@ def thinned(ranks: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
 
 def promise_charts(inspection: Inspection) -> Iterator[Chart]:
     """What the bounds promise to each field's tokens."""
-    figure = figures.promises(inspection, shown(inspection))
+    figure = figures.promises(inspection, shown(inspection)) if inspection.promise else None
     if figure is None:
         return
+    drawn = [promise for field in shown(inspection) for promise in field.promise.values()]
+    unknown = (
+        ""
+        if all(promise.is_known for promise in drawn)
+        else f" Of tokens seen fewer than {FEW_TIMES} times it is hardly known."
+    )
     told = [
         f"{shortened(field.name)} {enumerate_words(short(promise.error) for promise in promises)}"
         for field in shown(inspection)
@@ -136,7 +142,8 @@ def promise_charts(inspection: Inspection) -> Iterator[Chart]:
         description="Dot chart of the improvement of the bound at the median token and at one "
         f"rarer than 90%: {'; '.join(told)}.",
         note="A ratio of upper bounds after equally many iterations; the iterations to equal "
-        "bounds differ by its square. Circle: the median token; diamond: one rarer than 90%.",
+        f"bounds differ by its square.{unknown} Circle: the median token; diamond: one rarer than "
+        "90%.",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from freqsgd.report.theory import Slope, Theory
-from freqsgd.report.wording import count_of, small_number
+from freqsgd.report.wording import count_of, thousands
 
 __all__ = ["slopes"]
 
@@ -39,9 +39,9 @@ def beginning(slope: Slope) -> str:
     if slope.begun is None or slope.tokens is None or slope.begun >= slope.tokens:
         return ""
     return (
-        f"SGD has begun to learn {small_number(slope.begun)} of these tokens: their error is less "
-        "than half of that at the start. At the others nothing is learned in so few iterations, so "
-        "the improvement cannot grow there."
+        f"SGD has begun to learn {thousands(slope.begun)} of these tokens: their error is less "
+        "than half of that at the start. The others take more iterations than these, so that the "
+        "improvement cannot grow there."
     )
 
 
