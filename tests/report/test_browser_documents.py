@@ -86,9 +86,10 @@ def test_long_names_do_not_widen_the_page(open_document, width):
     page = open_document(make_inspection(*fields), viewport={"width": width, "height": 800})
     page.get_by_text("8 fields", exact=True).click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate(
-        "[...document.querySelectorAll('h3')].every(title => title.scrollWidth <= title.clientWidth)"
+    fits = (
+        "[...document.querySelectorAll('h3')].every(each => each.scrollWidth <= each.clientWidth)"
     )
+    assert page.evaluate(fits)
 
 
 def test_names_cannot_run_code(open_document):

@@ -2,9 +2,9 @@
 
 ``results.py`` reads them, ``kinds.py`` says what is compared: scores of samples or losses of text.
 ``headline.py`` and ``summary.py`` say what they show, ``charts.py`` and ``tables.py`` show it,
-``sections.py`` puts it in order, ``opening.py`` and ``page.py`` make it HTML. ``tuning*.py`` do all that for what a
-search adds, ``theory*.py`` and ``inspection*.py`` for documents of their own. ``picture*.py`` draw
-the same figures as PNG files.
+``sections.py`` puts it in order, ``opening.py`` and ``page.py`` make it HTML. ``tuning*.py`` and
+``diagnosis*.py`` do all that for what a search and ``--diagnose`` add, ``theory*.py`` and
+``inspection*.py`` for documents of their own. ``picture*.py`` draw the same figures as PNG files.
 """
 
 from __future__ import annotations
