@@ -79,6 +79,29 @@ def test_a_few_tokens_do_not_speak_for_the_rare_and_the_frequent():
     assert "The bounds predict 2.6 and 0.42" in text
 
 
+def test_a_trend_that_turns_back_at_the_end_is_told():
+    results = make_diagnosed()
+    (last,) = [
+        entry for entry in results["runs"][0]["diagnosis"]["gradients"] if entry["epoch"] == 2
+    ]
+    last["buckets"][-1]["norm2"] *= 20
+    last["buckets"][-1]["tokens"] = 10
+    text = said(results)[VECTORS]
+    assert "over all tokens, but from end to end it is count^0." in text
+
+
+def test_one_bucket_alone_is_told_once():
+    results = make_diagnosed()
+    every = [results["diagnosis"]["prediction"]]
+    every += [
+        entry["buckets"] for run in results["runs"] for entry in run["diagnosis"]["gradients"]
+    ]
+    for buckets in every:
+        del buckets[1:]
+    text = said(results)[VECTORS]
+    assert text.endswith("for tokens that occur once.")
+
+
 def test_gradients_are_compared_after_the_last_epoch_that_both_runs_have():
     results = make_diagnosed(cfsgd=((1.0, 0.0), (2.0, 0.5)))
     assert said(results)[VECTORS].startswith("After epoch 1 the mean")

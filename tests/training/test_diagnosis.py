@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -255,6 +256,18 @@ def test_a_diverged_run_has_the_diagnosis_of_the_time_before():
     assert record["stopped"] == "diverged"
     assert [entry["epoch"] for entry in record["diagnosis"]["gradients"]] == [0]
     json.dumps(record, allow_nan=False)
+
+
+@pytest.mark.parametrize(("model", "related"), [("fm", False), ("deepfm", True)])
+def test_vectors_that_never_meet_another_have_no_moments_to_relate(model, related):
+    rng, rows = np.random.default_rng(0), 300
+    ids = rng.integers(1, 20, (rows, 1)).astype(np.int32)
+    splits = Splits(*np.split(np.arange(rows), [200, 250]))
+    labels = rng.integers(0, 2, rows).astype(np.uint8)
+    data = Dataset("one field", (Field("only", 20),), ids, labels, splits)
+    _, record = fit(data, Rule("adam", 0.01), replace(SMALL, model=model), diagnose=True)
+    assert ("moments" in record["diagnosis"]) == related
+    assert len(record["diagnosis"]["gradients"]) == len(record["epochs"]) + 1
 
 
 def test_a_comparison_predicts_the_ratio_of_the_bounds_in_each_bucket(tmp_path):

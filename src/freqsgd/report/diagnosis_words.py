@@ -68,19 +68,26 @@ def _ratio_words(ratios: Ratios) -> str:
     words = (
         f"After epoch {epoch} the mean squared gradient that SGD leaves is "
         f"{factor(rare.values['ratio'])} times {ratios.run.label}'s for tokens that occur "
-        f"{rare.often} and {factor(frequent.values['ratio'])} times for those that occur "
-        f"{frequent.often}"
+        f"{rare.often}"
     )
-    if power is None:
+    if rare is frequent or power is None:
         return f"{words}."
+    words += f" and {factor(frequent.values['ratio'])} times for those that occur {frequent.often}"
     words += f"; it goes as count^{power:z.2f}"
     if predicted is None:
         return f"{words}."
     low, high = (factor(one.values["ratio"]) for one in ends(ratios.predicted))
     return (
         f"{words}. The bounds predict {low} and {high}, as count^{predicted:z.2f}: "
-        f"{_verdict(power, predicted)}."
+        f"{_verdict(power, predicted)}{_but(power, exponent((rare, frequent)))}."
     )
+
+
+def _but(power: float, between_ends: float | None) -> str:
+    """A line through all tokens can hide that the rarest and the most frequent ones differ."""
+    if between_ends is None or abs(between_ends - power) <= 2 * LEVEL:
+        return ""
+    return f" over all tokens, but from end to end it is count^{between_ends:z.2f}"
 
 
 def _verdict(power: float, predicted: float) -> str:

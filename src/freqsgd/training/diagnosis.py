@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from freqsgd.data.dataset import Dataset
+from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.theory.promise import field_improvements
 from freqsgd.training.engine import Engine
 from freqsgd.training.gradients import bucket_norms, buckets, squared_norms
@@ -23,12 +24,17 @@ def look(engine: Engine, data: Dataset, epoch: int, found: dict[str, Any]) -> No
         {"epoch": epoch, "buckets": bucket_norms(norms, counts, len(data.splits.train))}
     )
     moments = row_moments(engine.rule.optimizer, engine.state)
-    if moments is None or epoch == 0:
+    if moments is None or epoch == 0 or _has_idle_vectors(engine.model):
         return
     counted = counts * epoch  # what CF-SGD's counters hold by then
     found.setdefault("moments", []).append({"epoch": epoch, **relate(counted, moments)})
     sizes = [field.size for field in data.fields]
     found["scatter"] = {"epoch": epoch, **scatter(counted, moments, sizes)}
+
+
+def _has_idle_vectors(model: FM) -> bool:
+    """An FM of one token a sample has no pairs: its vectors get no gradients but rounding."""
+    return sum(model.widths) == 1 and not isinstance(model, DeepFM)
 
 
 def describe_diagnosis(data: Dataset) -> dict[str, Any]:
