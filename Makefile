@@ -27,6 +27,7 @@ bench: .venv/.bench
 	$(BIN)/python -m benchmarks.fm
 	$(BIN)/python -m benchmarks.predict
 	$(BIN)/python -m benchmarks.preprocess
+	$(BIN)/python -m benchmarks.inspection
 	$(BIN)/python -m benchmarks.word2vec
 
 .venv/bin/python:
