@@ -85,10 +85,12 @@ def _inspect(options: InspectionOptions, out: str | None) -> None:
     try:
         with Watcher() as watcher:
             document = look_at(options, command=command_line(), progress=watcher.loading)
-        print_inspection(document)
         if out is not None:
             write_results(document, Path(out) / INSPECTION)
-            print(f"\nreport: {write_inspection(document, Path(out))}")
+            page = write_inspection(document, Path(out))
+        print_inspection(document)
+        if out is not None:
+            print(f"\nreport: {page}")
     except KeyboardInterrupt:
         console.print("\ninterrupted")
         raise typer.Exit(130) from None

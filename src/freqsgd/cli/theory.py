@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from freqsgd.cli.progress import Watcher
+from freqsgd.cli.progress import Watcher, console
 from freqsgd.cli.session import command_line
 from freqsgd.cli.theory_table import print_theory
 from freqsgd.cli.threads import use_threads
@@ -61,9 +61,17 @@ def theory(
     use_threads(threads)
     if out is not None:
         make_folder(out)
-    with Watcher() as watcher:
-        document = run(settings, threads=threads, progress=watcher.loading, command=command_line())
-    print_theory(document)
-    if out is not None:
-        write_results(document, out / "theory.json")
-        print(f"\nreport: {write_theory(document, out)}")
+    try:
+        with Watcher() as watcher:
+            document = run(
+                settings, threads=threads, progress=watcher.loading, command=command_line()
+            )
+        if out is not None:
+            write_results(document, out / "theory.json")
+            page = write_theory(document, out)
+        print_theory(document)
+        if out is not None:
+            print(f"\nreport: {page}")
+    except KeyboardInterrupt:
+        console.print("\ninterrupted")
+        raise typer.Exit(130) from None
