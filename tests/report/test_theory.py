@@ -220,7 +220,7 @@ def test_a_corollary_that_does_not_apply_says_why():
     for entry in document["improvements"]:
         entry["corollary"] = None
     assert said(document)["Corollary"] == "The corollary does not apply: nu = 1.5 is below 2."
-    assert "Dotted" not in Elements(render_theory(read_theory(document))).text
+    assert "Dotted: what the corollary" not in Elements(render_theory(read_theory(document))).text
 
 
 def test_a_uniform_distribution_has_nothing_to_gain_and_no_tail():

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["TOKENS", "distribution", "error", "improvement"]
 
 TOKENS = Series("counted", "tokens")  # drawn where no optimizer is
-BOUND, COROLLARY = "dash", "dot"
+BOUND, COROLLARY, START = "dash", "dot", "dot"
 POINT_SIZE = 6
 FAR = 3  # times beyond all points, intervals are cut off
 
@@ -49,9 +49,11 @@ def distribution(theory: Theory, side: str) -> Figure:
 
 
 def error(theory: Theory, side: str) -> Figure | None:
-    """What was measured of each optimizer, with intervals, and its bound as a line."""
+    """What was measured of each optimizer, with intervals, its bound, and what was at the start."""
     places = theory.places(side)
-    traces: list[dict[str, Any]] = []
+    start = [token.start for token in theory.tokens]
+    colour = looks(theory)[-1].light
+    traces = [line(theory, places, start, len(theory.runs), colour, START, "at the start")]
     for order, (run, style) in enumerate(zip(theory.runs, looks(theory), strict=False)):
         name = f"{plotly_text(run.label)}, bound"
         traces.append(line(theory, places, run.bound, order, style.light, BOUND, name))

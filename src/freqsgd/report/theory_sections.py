@@ -135,7 +135,8 @@ def error_charts(theory: Theory) -> Iterator[Chart]:
             description=f"Chart of the mean squared gradient of {SIDES[side]}, from the most "
             f"frequent to the rarest: {'; '.join(told)}.",
             note="Points: the mean squared gradient of a token's row, with 95% intervals. "
-            f"Dashed: its bound.{late_note(theory)}",
+            "Dashed: its bound. Dotted: what it was at the start; a bound above it says nothing "
+            f"yet.{late_note(theory)}",
         )
 
 
