@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from freqsgd.cli.document import present
 from freqsgd.cli.inspection_table import print_inspection
 from freqsgd.cli.options import words
-from freqsgd.cli.progress import Watcher, console
-from freqsgd.cli.session import command_line
 from freqsgd.data.dataset import DataError
 from freqsgd.inspection import InspectionOptions
 from freqsgd.inspection import inspect_data as look_at
-from freqsgd.training.compare import write_results
-from freqsgd.training.model_folder import make_folder
+from freqsgd.report import write_inspection
 
 __all__ = ["inspect_data"]
 
@@ -72,28 +71,10 @@ def inspect_data(
         dim=dim,
     )
     options.check()
-    if out is not None:
-        if not out:
-            raise DataError("--out is empty: name a folder")
-        make_folder(Path(out))
-    _inspect(options, out)
-
-
-def _inspect(options: InspectionOptions, out: str | None) -> None:
-    from freqsgd.report import write_inspection
-
-    try:
-        with Watcher() as watcher:
-            document = look_at(options, command=command_line(), progress=watcher.loading)
-        if out is not None:
-            write_results(document, Path(out) / INSPECTION)
-            page = write_inspection(document, Path(out))
-        print_inspection(document)
-        if out is not None:
-            print(f"\nreport: {page}")
-    except KeyboardInterrupt:
-        console.print("\ninterrupted")
-        raise typer.Exit(130) from None
+    if out == "":
+        raise DataError("--out is empty: name a folder")
+    folder = None if out is None else Path(out)
+    present(INSPECTION, partial(look_at, options), print_inspection, write_inspection, folder)
 
 
 def _columns(option: str, names: str | None) -> tuple[str, ...]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from freqsgd.cli.progress import Watcher, console
-from freqsgd.cli.session import command_line
+from freqsgd.cli.document import present
 from freqsgd.cli.theory_table import print_theory
 from freqsgd.cli.threads import use_threads
 from freqsgd.report import write_theory
 from freqsgd.theory.experiment import run
 from freqsgd.theory.settings import Settings
-from freqsgd.training.compare import write_results
-from freqsgd.training.model_folder import make_folder
 
 __all__ = ["theory"]
 
@@ -59,19 +57,5 @@ def theory(
     )
     settings.check()
     use_threads(threads)
-    if out is not None:
-        make_folder(out)
-    try:
-        with Watcher() as watcher:
-            document = run(
-                settings, threads=threads, progress=watcher.loading, command=command_line()
-            )
-        if out is not None:
-            write_results(document, out / "theory.json")
-            page = write_theory(document, out)
-        print_theory(document)
-        if out is not None:
-            print(f"\nreport: {page}")
-    except KeyboardInterrupt:
-        console.print("\ninterrupted")
-        raise typer.Exit(130) from None
+    make = partial(run, settings, threads=threads)
+    present("theory.json", make, print_theory, write_theory, out)

@@ -18,6 +18,8 @@ from freqsgd.report.wording import capitalized, enumerate_words
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+    Way = Callable[[Theory, str], Figure | None]
+
 __all__ = ["render_theory", "theory_pictures"]
 
 SETTINGS = {
@@ -50,18 +52,14 @@ def render_theory(theory: Theory) -> str:
 
 def theory_pictures(theory: Theory) -> dict[str, Picture]:
     """The pictures by name; those of what is not known are left out."""
-    ways: dict[str, tuple[str, Callable[[Theory, str], Figure | None]]] = {
+    ways: dict[str, tuple[str, Way]] = {
         "distribution": ("Frequency of tokens", figures.distribution),
         "error": ("Mean squared gradient of tokens: bound and measurement", figures.error),
         "improvement": ("SGD's error over that of others", figures.improvement),
     }
     found = {}
     for name, (title, way) in ways.items():
-        panels = [
-            Panel(capitalized(SIDES[side]), figure)
-            for side in present(theory)
-            if (figure := way(theory, side)) is not None
-        ]
+        panels = [Panel(capitalized(SIDES[side]), figure) for side, figure in drawn(theory, way)]
         if panels:
             found[name] = Picture(title, panels)
     return found
@@ -70,6 +68,14 @@ def theory_pictures(theory: Theory) -> dict[str, Picture]:
 def present(theory: Theory) -> list[str]:
     """Sides that have tokens."""
     return [side for side in SIDES if theory.places(side)]
+
+
+def drawn(theory: Theory, way: Way) -> Iterator[tuple[str, Figure]]:
+    """The sides of which a figure can be drawn, with it."""
+    for side in present(theory):
+        figure = way(theory, side)
+        if figure is not None:
+            yield side, figure
 
 
 def sections(theory: Theory) -> list[Section]:
@@ -119,10 +125,7 @@ def top_note(theory: Theory, side: str) -> str:
 
 def error_charts(theory: Theory) -> Iterator[Chart]:
     """What is left of each token's gradient."""
-    for side in present(theory):
-        figure = figures.error(theory, side)
-        if figure is None:
-            continue
+    for side, figure in drawn(theory, figures.error):
         places = theory.places(side)
         told = [
             f"{run.label} measured {ends(run.measured, places)}, bound {ends(run.bound, places)}"
@@ -153,10 +156,7 @@ def late_note(theory: Theory) -> str:
 
 def improvement_charts(theory: Theory) -> Iterator[Chart]:
     """How much smaller errors are than SGD's."""
-    for side in present(theory):
-        figure = figures.improvement(theory, side)
-        if figure is None:
-            continue
+    for side, figure in drawn(theory, figures.improvement):
         places = theory.places(side)
         told = [
             f"{entry.label} measured {ends(entry.measured, places)}, by the bounds "

@@ -13,7 +13,7 @@ from freqsgd.theory.improvement import counting_factor, error_improvement
 from freqsgd.theory.measured import Known, Measured
 from freqsgd.theory.settings import Settings
 
-__all__ = ["improvement"]
+__all__ = ["counting_cost", "improvement"]
 
 
 def improvement(
@@ -34,9 +34,9 @@ def improvement(
     }
     if name == "sbcd":
         return entry
-    cost = counting_factor(*known) if name == "cfsgd" else 1.0
+    cost = counting_cost(known, name)
     promised = error_improvement(known.p, known.sigma2) / cost
-    begun = sgd.comparable[sgd.valid].mean(0) < sgd.start[sgd.valid].mean(0) / 2
+    begun = sgd.comparable[sgd.valid].mean(0) < sgd.start / 2
     return {
         **entry,
         "bound": promised.tolist(),
@@ -46,6 +46,11 @@ def improvement(
         else _guaranteed(settings, cost),
         "slope": _slope(settings, found.value, begun),
     }
+
+
+def counting_cost(known: Known, name: str) -> float:
+    """By how much the bounds' leading term is larger for a method that counts frequencies."""
+    return counting_factor(*known) if name == "cfsgd" else 1.0
 
 
 def _guaranteed(settings: Settings, cost: float) -> list[float] | None:

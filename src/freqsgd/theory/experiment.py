@@ -72,7 +72,7 @@ def run(
             "rank": [*range(1, settings.users + 1), *range(1, settings.items + 1)],
             "p": known.p.tolist(),
             "sigma2": known.sigma2.tolist(),
-            "start": problem.gradient_norms2(problem.start).mean(0).tolist(),
+            "start": problem.start_norms2.mean(0).tolist(),
         },
         "runs": [each.as_json() for each in measured.values()],
         "improvements": improvements,

@@ -53,21 +53,26 @@ class Measured:
         """The largest conditional variance of each token at an iterate that was put out."""
         return largest_variance(self.problem, self.runs)
 
-    @cached_property
+    @property
     def start(self) -> Array:
-        """||grad f_k||^2 at the start: (repetitions, tokens)."""
-        return self.problem.gradient_norms2(self.problem.start)
+        """E||grad f_k||^2 at the start of the repetitions that stayed in the ball."""
+        return np.asarray(self.problem.start_norms2[self.valid].mean(0))
+
+    @property
+    def kind(self) -> int:
+        """The output that all methods are compared by."""
+        return LAST if self.last else ANY
 
     @property
     def comparable(self) -> Array:
-        """Norms at iterates of the kind that all methods are compared by."""
-        return self.norms2[LAST if self.last else ANY]
+        """Norms at iterates of that kind: (repetitions, tokens)."""
+        return self.norms2[self.kind]
 
     @cached_property
     def error(self) -> Estimate:
         """E||grad f_k||^2 at the iterate that the algorithm puts out."""
-        as_it_says = LATE if self.method.law is not None else ANY
-        return mean(self.norms2[LAST if self.last else as_it_says][self.valid])
+        late = self.method.law is not None and not self.last
+        return mean(self.norms2[LATE if late else self.kind][self.valid])
 
     @property
     def steps(self) -> Array:
@@ -79,7 +84,7 @@ class Measured:
 
     def as_json(self) -> dict[str, Any]:
         """An entry of ``runs``."""
-        loss = self.problem.loss(self.runs.iterates[LAST if self.last else ANY])
+        loss = self.problem.loss(self.runs.iterates[self.kind])
         return {
             "optimizer": self.method.optimizer,
             "alpha": self.method.alpha,

@@ -77,6 +77,11 @@ class Problem:
         """f(Theta^0) - f*, the mean over problems: it enters the bounds linearly."""
         return float((self.loss(self.start) - self.lowest).mean())
 
+    @cached_property
+    def start_norms2(self) -> Array:
+        """|grad f_k|^2 of each token at the start."""
+        return self.gradient_norms2(self.start)
+
     def loss(self, rows: Array) -> Array:
         """f(Theta), by summation over all pairs and labels."""
         logits = self._logits(rows)

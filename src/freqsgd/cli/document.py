@@ -1,0 +1,48 @@
+"""What commands that make a document have in common: ``inspect.json``, ``theory.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from freqsgd.cli.progress import Watcher, console
+from freqsgd.cli.session import command_line
+from freqsgd.training.compare import write_results
+from freqsgd.training.model_folder import make_folder
+
+__all__ = ["present"]
+
+
+def present(
+    name: str,
+    make: Callable[..., dict[str, Any]],
+    show: Callable[[dict[str, Any]], None],
+    write: Callable[[dict[str, Any], Path], Path],
+    out: Path | None,
+) -> None:
+    """Make a document, write it and its page into the folder, then show it.
+
+    Args:
+        name: of its file
+        make: takes ``progress`` and ``command``
+        show: prints it
+        write: writes its page into a folder, and says where that is
+        out: the folder, if it is to be written
+    """
+    if out is not None:
+        make_folder(out)
+    try:
+        with Watcher() as watcher:
+            document = make(progress=watcher.loading, command=command_line())
+        if out is not None:
+            write_results(document, out / name)
+            page = write(document, out)
+        show(document)
+        if out is not None:
+            print(f"\nreport: {page}")
+    except KeyboardInterrupt:
+        console.print("\ninterrupted")
+        raise typer.Exit(130) from None
