@@ -29,9 +29,7 @@ def memory_of_words(words: int, dim: int, occurrences: int) -> dict[str, int]:
 
     How far counters could come is what the engine reckons for an epoch of its default settings.
     """
-    default = TextSettings()
-    pairs = 2 * default.window
-    most_counted = occurrences * pairs * max(pairs, 1 + default.negatives)
+    most_counted = TextSettings().most_counted(occurrences)
     return _memory(2 * words * dim, 2 * words, 2 * words, most_counted)
 
 

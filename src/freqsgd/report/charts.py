@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from freqsgd.report import figures
@@ -19,7 +19,7 @@ from freqsgd.report.wording import capitalized, enumerate_words, score
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["cost_charts", "learning_charts"]
+__all__ = ["cost_charts", "learning_charts", "memory_chart"]
 
 
 def learning_charts(results: Results, by: Metric) -> Iterator[Chart]:
@@ -73,7 +73,9 @@ def cost_charts(results: Results, kind: Kind) -> Iterator[Chart]:
     """What the state costs, and where quality differs."""
     memory = state_memory(results)
     if memory is not None:
-        yield state_chart(results, memory)
+        sizes = [(run.label, state_words(run)) for run in results.runs]
+        note = "Numbers that the optimizer keeps beside the weights, in bytes."
+        yield memory_chart("state", memory, sizes, note)
     for breakdown in kind.breakdowns:
         level = sgd_level(results, kind, breakdown)
         figure = by_frequency(results, breakdown, level)
@@ -81,18 +83,17 @@ def cost_charts(results: Results, kind: Kind) -> Iterator[Chart]:
             yield frequency_chart(results, breakdown, level, figure)
 
 
-def state_chart(results: Results, memory: Figure) -> Chart:
-    """The size of the optimizers' state."""
-    sizes = [(run.label, state_words(run)) for run in results.runs]
-    listed = enumerate_words(" ".join(entry) for entry in sizes)
+def memory_chart(name: str, memory: Figure, sizes: Sequence[tuple[str, str]], note: str) -> Chart:
+    """The size of the optimizers' state, given by their names and in words."""
+    listed = enumerate_words(map(" ".join, sizes))
     scale = "The axis is logarithmic. " if memory.layout.xaxis.type == "log" else ""
     return Chart(
-        "state",
+        name,
         title="Optimizer state",
         figure=memory,
         description=f"Bar chart of optimizer state: {listed}.",
-        note=f"{scale}Numbers that the optimizer keeps beside the weights, in bytes.",
-        data=plain_table(["Optimizer", "State"], sizes),
+        note=scale + note,
+        data=plain_table(["Optimizer", "State"], [list(row) for row in sizes]),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from freqsgd.report import inspection_figures as figures
+from freqsgd.report.charts import memory_chart
 from freqsgd.report.inspection import FEW_TIMES, PLACES, Field, Inspection
 from freqsgd.report.inspection_headline import headline
 from freqsgd.report.inspection_tails import fit_words
@@ -157,16 +158,9 @@ def memory_charts(inspection: Inspection) -> Iterator[Chart]:
         for one in figures.OPTIMIZERS
         if one.optimizer in inspection.memory
     ]
-    scale = "The axis is logarithmic. " if figure.layout.xaxis.type == "log" else ""
     dim = f", with vectors of {inspection.dim} numbers" if inspection.dim else ""
-    yield Chart(
-        "memory",
-        title="Optimizer state",
-        figure=figure,
-        description=f"Bar chart of optimizer state: {enumerate_words(map(' '.join, sizes))}.",
-        note=f"{scale}Numbers that an optimizer keeps beside the weights, in bytes{dim}.",
-        data=plain_table(["Optimizer", "State"], sizes),
-    )
+    note = f"Numbers that an optimizer keeps beside the weights, in bytes{dim}."
+    yield memory_chart("memory", figure, sizes, note)
 
 
 def fields_table(inspection: Inspection) -> str:

@@ -182,9 +182,7 @@ class NegativeEngine:
 
     def _widen_counts(self, words: int) -> None:
         """Counts that might not fit 32 bits become 64."""
-        new = words * 2 * self.settings.window
-        most = (self.samples + new) * max(2 * self.settings.window, 1 + self.settings.negatives)
-        if most >= 2**31:
+        if self.settings.most_counted(words, self.samples) >= 2**31:
             for name in ("input_counts", "output_counts"):
                 if name in self._state:
                     self._state[name] = self._state[name].long()

@@ -89,6 +89,11 @@ class TextSettings:
         """Words that predict in a sample with a full window, by which frequencies are counted."""
         return 1 if self.model == "skipgram" else 2 * self.window
 
+    def most_counted(self, words: int, samples: int = 0) -> int:
+        """How often a word may be counted at most, in samples and in the windows of words."""
+        samples += words * 2 * self.window
+        return samples * max(2 * self.window, 1 + self.negatives)
+
     def _check_numbers(self) -> None:
         """Refuse what is out of range; numpy's numbers become Python's, which JSON can hold."""
         for name, least in _LEAST.items():
