@@ -1,0 +1,1 @@
+"""Examples of consecutive days for one-pass training."""
