@@ -20,10 +20,12 @@ from freqsgd.training.text_settings import TEXT_MODELS
 __all__ = [
     "DATA",
     "MODEL",
+    "ONE_PASS",
     "chosen",
     "data_options",
     "is_given",
     "option",
+    "rate",
     "rates",
     "rule_options",
     "settings",
@@ -74,6 +76,7 @@ def option(text: str, *names: str, panel: str) -> Any:
 
 
 DATA, MODEL, _RATES = "Data", "Model and training", "Optimizer"
+ONE_PASS = "One pass over days of data (--one-pass)"
 
 
 def data_options(
@@ -257,16 +260,21 @@ def chosen(
     context: typer.Context,
 ) -> tuple[Rule, AnySettings]:
     """The rule and settings of an optimizer: what was given goes before what a preset says."""
+    given = {"lr"} if lr else set()
+    given |= {name for name in values.keys() - {"lr"} if is_given(context, name)}
+    open_ = {name: value for name, value in values.items() if name not in given}
+    return with_preset(rule(optimizer, rate(lr)), shared, open_)
+
+
+def rate(lr: str) -> float | None:
+    """A learning rate; None if it is to be found."""
     try:
         number = float(lr) if lr not in ("", "auto") else None
     except ValueError:
         raise DataError(f"--lr takes a number or auto, not {lr!r}") from None
     if number == 0:
         raise DataError("--lr 0 would learn nothing")
-    given = {"lr"} if lr else set()
-    given |= {name for name in values.keys() - {"lr"} if is_given(context, name)}
-    open_ = {name: value for name, value in values.items() if name not in given}
-    return with_preset(rule(optimizer, number), shared, open_)
+    return number
 
 
 def is_given(context: typer.Context, name: str) -> bool:

@@ -25,7 +25,16 @@ from freqsgd.training.run import Listener
 from freqsgd.training.settings import Settings
 from freqsgd.training.text_settings import TextSettings
 
-__all__ = ["RESULTS", "compare", "describe", "fit_any", "write_results"]
+__all__ = [
+    "MODELS",
+    "RESULTS",
+    "check_names",
+    "compare",
+    "describe",
+    "fit_any",
+    "heading",
+    "write_results",
+]
 
 SCHEMA = 1
 RESULTS, MODELS = "results.json", "models"
@@ -63,11 +72,7 @@ def compare(
     else:
         default = TextSettings() if isinstance(data, Corpus) else Settings()
         each = [settings or default] * len(rules)
-    names = [rule.optimizer for rule in rules]
-    if not rules:
-        raise DataError("there is no optimizer to compare")
-    if len(set(names)) < len(names):
-        raise DataError(f"each optimizer may be named once, got {', '.join(names)}")
+    check_names(rules)
     if out is not None and (out / RESULTS).exists() and not resume:
         raise DataError(f"{out} holds results already: use --resume, or another --out")
     results = describe(data, each[0], threads, command)
@@ -84,6 +89,15 @@ def compare(
         if out is not None:
             write_results(results, out / RESULTS)
     return results
+
+
+def check_names(rules: Sequence[Rule]) -> None:
+    """Raise unless there are optimizers, each of them once."""
+    names = [rule.optimizer for rule in rules]
+    if not rules:
+        raise DataError("there is no optimizer to compare")
+    if len(set(names)) < len(names):
+        raise DataError(f"each optimizer may be named once, got {', '.join(names)}")
 
 
 def fit_any(
@@ -104,12 +118,29 @@ def describe(
     command: str | None = None,
 ) -> dict[str, Any]:
     """The content of ``results.json`` without runs."""
-    results: dict[str, Any] = {
+    results = heading(data.summary(), _splits(data), settings, threads, command)
+    if isinstance(data, Dataset) and data.probabilities is not None:
+        results["best_possible"] = {
+            f"{name}_auc": auc(np.asarray(data.probabilities)[rows], data.labels[rows])
+            for name, rows in (("val", data.splits.validation), ("test", data.splits.test))
+        }
+    return results
+
+
+def heading(
+    dataset: dict[str, Any],
+    splits: dict[str, int],
+    settings: Settings | TextSettings,
+    threads: int | None,
+    command: str | None,
+) -> dict[str, Any]:
+    """What ``results.json`` says before its runs, whatever they train on."""
+    return {
         "schema": SCHEMA,
         "command": command,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "dataset": data.summary(),
-        "splits": _splits(data),
+        "dataset": dataset,
+        "splits": splits,
         "model": _model(settings),
         "machine": {
             "cpu": _processor(),
@@ -120,12 +151,6 @@ def describe(
         },
         "runs": [],
     }
-    if isinstance(data, Dataset) and data.probabilities is not None:
-        results["best_possible"] = {
-            f"{name}_auc": auc(np.asarray(data.probabilities)[rows], data.labels[rows])
-            for name, rows in (("val", data.splits.validation), ("test", data.splits.test))
-        }
-    return results
 
 
 def _splits(data: Dataset | Corpus) -> dict[str, int]:

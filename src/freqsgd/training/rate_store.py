@@ -1,0 +1,89 @@
+"""What the learning rates of a comparison leave in its folder: records, and the best model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from freqsgd.data.dataset import DataError
+from freqsgd.data.files import write_whole
+from freqsgd.training.model_folder import make_folder
+from freqsgd.training.rules import Rule
+
+__all__ = ["RATES", "RateStore"]
+
+RATES = "rates"
+
+
+class RateStore:
+    """The rates that are finished, so that a resumed comparison does not run them again.
+
+    A rate is trained in a folder of its own. When it ends its record is written, and then the
+    folder becomes that of the optimizer's model, or goes: what a kill leaves undone is done by
+    the next call of :meth:`settle`.
+
+    Args:
+        folder: of the comparison
+        shared: options of all rates; a record that was made with others is refused
+    """
+
+    def __init__(self, folder: Path, shared: dict[str, Any]) -> None:
+        self._folder, self._shared = folder, shared
+
+    def place(self, rule: Rule) -> Path:
+        """The folder in which a rate is trained."""
+        return self._folder / RATES / f"{rule.optimizer}-{rule.lr:g}"
+
+    def record(self, rule: Rule) -> dict[str, Any] | None:
+        """The record of a rate that is finished."""
+        path = self._path(rule)
+        if not path.exists():
+            return None
+        try:
+            saved = json.loads(path.read_text())
+            record: dict[str, Any] = saved["record"]
+            then: dict[str, Any] = saved["asked"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                f"{path} is damaged ({error}): remove it to run this rate again"
+            ) from error
+        for name, now in self._asked(rule).items():
+            if then.get(name) != now:
+                raise DataError(
+                    f"cannot resume from {path}: it was written with {name} {then.get(name)}, now "
+                    f"{name} is {now}; use the same options and data, or another folder"
+                )
+        return record
+
+    def keep(self, rule: Rule, record: dict[str, Any]) -> None:
+        """Write the record of a rate that is finished."""
+        path, content = self._path(rule), {"asked": self._asked(rule), "record": record}
+        make_folder(path.parent)
+        try:
+            write_whole(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+        except OSError as error:
+            raise DataError(f"cannot write {path}: {error}") from error
+
+    def settle(self, rule: Rule, model: Path, best: bool) -> None:
+        """Make the folder of a finished rate that of the model if it is the best; else remove it."""
+        place = self.place(rule)
+        if not place.exists():
+            return
+        if best:
+            shutil.rmtree(model, ignore_errors=True)
+            make_folder(model.parent)
+            place.replace(model)
+        else:
+            shutil.rmtree(place)
+
+    def _asked(self, rule: Rule) -> dict[str, Any]:
+        """Options, as JSON reads them back."""
+        asked: dict[str, Any] = json.loads(json.dumps({**self._shared, **asdict(rule)}))
+        return asked
+
+    def _path(self, rule: Rule) -> Path:
+        place = self.place(rule)
+        return place.with_name(f"{place.name}.json")
