@@ -68,7 +68,7 @@ class RateStore:
             raise DataError(f"cannot write {path}: {error}") from error
 
     def settle(self, rule: Rule, model: Path, best: bool) -> None:
-        """Make the folder of a finished rate that of the model if it is the best; else remove it."""
+        """The folder of a finished rate becomes that of the model if it is the best, or goes."""
         place = self.place(rule)
         if not place.exists():
             return
