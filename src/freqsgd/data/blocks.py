@@ -23,6 +23,11 @@ class RawText:
     stops: NDArray[np.int32]  # (rows, columns): where each cell stops, one byte before the next
     names: list[str]  # of the columns
 
+    def after(self, rows: int) -> RawText:
+        """The text without so many of its first rows."""
+        start = int(self.stops[rows - 1, -1]) + 1 if rows else 0
+        return RawText(self.data[start:], self.stops[rows:] - start, self.names)
+
 
 @dataclass(frozen=True)
 class Block:
@@ -35,18 +40,36 @@ class Block:
     malformed: list[tuple[int, str, str]]  # number, place, fault
     done: float  # the part of the file that is read, from 0 to 1
 
+    def after(self, number: int) -> Block:
+        """Only what has a higher number."""
+        rows = int(np.searchsorted(self.numbers, number, side="right"))
+        raw = self.raw.after(rows) if self.raw else None
+        malformed = [row for row in self.malformed if row[0] > number]
+        numbers, frame = self.numbers[rows:], self.frame[rows:]
+        return Block(frame, raw, numbers, self.unit, malformed, self.done)
+
 
 def read_blocks(
-    path: Path, form: TextFormat | Parquet, columns: Sequence[str], raw: Sequence[str] = ()
+    path: Path,
+    form: TextFormat | Parquet,
+    columns: Sequence[str],
+    raw: Sequence[str] = (),
+    after: int = 0,
 ) -> Iterator[Block]:
     """All rows of a file in order, a bounded number at a time.
 
-    The columns ``raw`` may be left as raw text; they are then missing from the frame.
+    The columns ``raw`` may be left as raw text; they are then missing from the frame. Rows whose
+    number is not above ``after`` are left out. Where blocks begin does not depend on it, so that
+    damage in a file shows at the same row.
     """
     from freqsgd.data.parquet import read_parquet
     from freqsgd.data.text import read_text
 
     columns, raw = list(dict.fromkeys(columns)), list(dict.fromkeys(raw))
     if isinstance(form, Parquet):
-        return read_parquet(path, [*columns, *(name for name in raw if name not in columns)])
-    return read_text(path, form, columns, raw)
+        names = [*columns, *(name for name in raw if name not in columns)]
+        blocks = read_parquet(path, names, after)
+    else:
+        blocks = read_text(path, form, columns, raw)
+    for block in blocks:
+        yield block.after(after) if after else block

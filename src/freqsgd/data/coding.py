@@ -2,18 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.data.blocks import Block, RawText
-from freqsgd.data.columns import Column, tokens
+from freqsgd.data.columns import Column, is_unreadable, tokens
 from freqsgd.data.dataset import ABSENT
 from freqsgd.data.token_table import TokenTable
 
-__all__ = ["code_block"]
+__all__ = ["Coder", "TokenCoder", "code_block", "raw_places"]
+
+
+class Coder(Protocol):
+    """Turns the columns of a block into numbers: codes or ids."""
+
+    raw: list[str]  # columns that it takes as raw text, where there is any
+
+    def code(self, block: Block) -> NDArray[np.int32]:
+        """The numbers of all rows: a column each, and ``width`` columns for a bag."""
+
+    def faults(self, block: Block, codes: NDArray[np.int32]) -> Iterator[tuple[int, str]]:
+        """Rows of the block last coded whose raw text cannot be used, and why."""
+
+
+class TokenCoder:
+    """Codes of tokens in a table.
+
+    Args:
+        columns: the fields of a sample
+        table: gives tokens their codes
+        add: whether tokens that are not in the table are added to it
+        ids: what becomes of the codes, as ``vocabulary.to_ids`` says; None: they stay codes
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        table: TokenTable,
+        *,
+        add: bool,
+        ids: NDArray[np.int32] | None = None,
+    ) -> None:
+        self.columns, self.table, self.add, self.ids = columns, table, add, ids
+        # An integer may be left as text until all are known; then its bin is found once for each
+        # distinct text. Tokens that are looked up must be bins.
+        kinds = ("category", "integer") if add else ("category",)
+        self.raw = [column.name for column in columns if column.kind in kinds]
+        self._checked = 0  # codes of the table that are known to be integers, or not
+        self._unreadable = np.empty(0, np.int64)  # codes of texts that are no integers
+
+    def code(self, block: Block) -> NDArray[np.int32]:
+        """Codes of the tokens, or their ids."""
+        self._checked = len(self.table)
+        codes = code_block(block, self.columns, self.raw, self.table, add=self.add)
+        return codes if self.ids is None else self.ids[codes]
+
+    def faults(self, block: Block, codes: NDArray[np.int32]) -> Iterator[tuple[int, str]]:
+        """Rows whose integers, left as text, are none."""
+        integers = [n for n, column in enumerate(self.columns) if column.kind == "integer"]
+        if block.raw is None or not self.add or not integers:
+            return
+        begin = self._checked
+        new = begin + np.flatnonzero(np.isin(self.table.fields(begin), integers))
+        texts = pl.DataFrame({"text": self.table.texts(new)})
+        bad = texts.select(is_unreadable(Column("text", "integer"), pl.String())).to_series()
+        self._unreadable = np.concatenate([self._unreadable, new[bad.to_numpy()]])
+        if len(self._unreadable) == 0:
+            return
+        for row, place in np.argwhere(np.isin(codes[:, integers], self._unreadable)).tolist():
+            column = self.columns[integers[place]]
+            text = self.table.texts(codes[row, [integers[place]]].astype(np.int64)).item()
+            yield row, f"{column.name} is {text!r}, not an integer"
 
 
 def code_block(
@@ -28,7 +91,7 @@ def code_block(
     if block.raw is None:
         raw = ()
     elif raw:
-        places = _places(block.raw, columns, raw, starts)
+        places = raw_places(block.raw, columns, raw, starts)
         table.code_rows(block.raw.data, block.raw.stops, places, codes, add=add)
     parsed = [(field, column) for field, column in enumerate(columns) if column.name not in raw]
     schema = block.frame.schema
@@ -43,7 +106,7 @@ def code_block(
     return codes
 
 
-def _places(
+def raw_places(
     text: RawText, columns: Sequence[Column], raw: Sequence[str], starts: list[int]
 ) -> NDArray[np.int64]:
     """The field of each column of the text, or -1, and where its codes go."""

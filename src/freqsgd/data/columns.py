@@ -17,6 +17,7 @@ __all__ = [
     "bag_width",
     "finite_numbers",
     "is_unreadable",
+    "number_bins",
     "quantile_edges",
     "tokens",
 ]
@@ -87,10 +88,15 @@ def tokens(column: Column, dtype: pl.DataType) -> pl.Expr:
         element = pl.element().cast(pl.String).fill_null(MISSING)
         lists = raw if isinstance(dtype, pl.List) else raw.arr.to_list()
         return lists.fill_null([None]).list.head(column.width).list.eval(element)
+    return number_bins(column).cast(pl.String).fill_null(MISSING)
+
+
+def number_bins(column: Column) -> pl.Expr:
+    """The bin of each row of a column of numbers; null where the number is missing."""
     value = _number(column)
     value = value.fill_nan(None) if column.kind == "number" else value
     bins = _quantile_bin(value, column.edges) if column.edges else _log_bin(value)
-    return bins.cast(pl.String).fill_null(MISSING).alias(column.name)
+    return bins.alias(column.name)
 
 
 def _number(column: Column) -> pl.Expr:

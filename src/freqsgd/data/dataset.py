@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from freqsgd.data.encoder import Encoder
 
-__all__ = ["ABSENT", "RARE", "DataError", "DataWarning", "Dataset", "Field", "Splits"]
+__all__ = [
+    "ABSENT",
+    "RARE",
+    "DamagedFileError",
+    "DataError",
+    "DataWarning",
+    "Dataset",
+    "Field",
+    "Splits",
+]
 
 RARE = 0  # the id, in every field, of tokens that are seldom or never seen
 ABSENT = -1  # fills up the columns of a bag
@@ -21,6 +30,10 @@ ABSENT = -1  # fills up the columns of a bag
 
 class DataError(ValueError):
     """Input that cannot be used: says what is wrong, where, and what to do."""
+
+
+class DamagedFileError(DataError):
+    """A file that is empty, cut short or damaged, or cannot be read from some row on."""
 
 
 class DataWarning(UserWarning):

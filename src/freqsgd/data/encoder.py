@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cached_property
 from hashlib import sha256
@@ -16,16 +15,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from freqsgd.data.coding import TokenCoder
 from freqsgd.data.columns import MISSING, Column
-from freqsgd.data.dataset import DataError, DataWarning, Field
+from freqsgd.data.dataset import DataError
+from freqsgd.data.file_encoder import FileEncoder
 from freqsgd.data.files import write_whole
-from freqsgd.data.formats import format_for, list_files
-from freqsgd.data.malformed import MalformedRows
-from freqsgd.data.samples import SampleReader, Samples
-from freqsgd.data.schema import check_file
-from freqsgd.data.target import Target
 from freqsgd.data.token_table import TokenTable
-from freqsgd.data.vocabulary import known_table, to_ids
+from freqsgd.data.vocabulary import known_table
 
 __all__ = ["DESCRIPTION", "TOKENS", "Encoder"]
 
@@ -33,8 +29,10 @@ FORMAT = 1
 DESCRIPTION, TOKENS = "encoder.json", "tokens.parquet"
 
 
-class Encoder:
+class Encoder(FileEncoder):
     """The tokens of every field, and how to find them in raw files.
+
+    Tokens that are not known are rare.
 
     Args:
         kind: the layout of the raw files: "movielens-1m", "criteo", or "table" for files that name
@@ -48,14 +46,14 @@ class Encoder:
     def __init__(
         self, kind: str, columns: Sequence[Column], tokens: pl.DataFrame, min_count: int = 1
     ) -> None:
-        self.kind, self.min_count = kind, min_count
-        self.columns = tuple(columns)
-        sizes = np.bincount(tokens["field"].to_numpy(), minlength=len(self.columns)) + 1
-        self.fields = tuple(
-            Field(column.name, int(size), column.width)
-            for column, size in zip(self.columns, sizes, strict=True)
-        )
-        self._tokens = tokens
+        sizes = np.bincount(tokens["field"].to_numpy(), minlength=len(columns)) + 1
+        super().__init__(kind, columns, sizes.tolist())
+        self.min_count, self._tokens = min_count, tokens
+
+    def coder(self) -> TokenCoder:
+        """Turns the columns of a block into ids."""
+        table, ids = self.known
+        return TokenCoder(self.columns, table, add=False, ids=ids)
 
     def save(self, folder: Path) -> None:
         """Write ``encoder.json`` and ``tokens.parquet`` into the folder."""
@@ -129,33 +127,6 @@ class Encoder:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "known"}
-
-    def encode_file(self, path: str, *, max_bad_rows: int = 0) -> Iterator[NDArray[np.int32]]:
-        """Ids of the rows of a file or folder, in order and a bounded number at a time.
-
-        The files have the columns of those that the encoder was made from; labels may be missing.
-        Tokens that are not known are rare; of a bag, tokens beyond the field's width are cut off.
-        Malformed rows are an error above ``max_bad_rows``; below it they are left out, and a
-        warning says where they are.
-        """
-        malformed = MalformedRows(max_bad_rows)
-        files = list_files(Path(path))
-        for file in files:
-            check_file(file, format_for(self.kind, file), self.columns)
-        for ids, _ in self.read(files, malformed):
-            yield ids
-        if malformed.count:
-            warnings.warn(malformed.dropped(), DataWarning, stacklevel=2)
-
-    def read(
-        self, files: Sequence[Path], malformed: MalformedRows, target: Target | None = None
-    ) -> Iterator[tuple[NDArray[np.int32], Samples]]:
-        """Ids of the samples of files, and the samples."""
-        table, known = self.known
-        reader = SampleReader(self.columns, table, malformed, target, add=False)
-        for file in files:
-            for samples in reader.read(file, format_for(self.kind, file)):
-                yield to_ids(samples.codes, known), samples
 
     def texts(self) -> list[pl.Series]:
         """The tokens of each field in the order of their ids, from 1 on."""

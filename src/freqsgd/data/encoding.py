@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freqsgd.data.ahead import ahead
+from freqsgd.data.coding import TokenCoder
 from freqsgd.data.columns import Column
 from freqsgd.data.dataset import DataError
 from freqsgd.data.encoder import Encoder
@@ -58,8 +59,8 @@ def encode(source: Source, folder: Path, progress: Progress | None = None) -> No
         encoder = _encode_and_rank(source, writer, malformed, progress)
         rows = [writer.rows]
         for files in (source.validation, source.test):
-            for ids, samples in encoder.read(files, malformed, source.target):
-                writer.write(ids, samples)
+            for samples in encoder.read(files, malformed, source.target):
+                writer.write(samples)
             rows.append(writer.rows - sum(rows))
             if files and rows[-1] == 0:
                 raise DataError(f"{files[0]}: there are no rows")
@@ -82,11 +83,12 @@ class _Writer:
         for file in self._files:
             file.close()
 
-    def write(self, ids: NDArray[np.int32], samples: Samples) -> None:
+    def write(self, samples: Samples) -> None:
         """Append samples."""
-        for file, array in zip(self._files, (ids, samples.labels, samples.order), strict=True):
+        arrays = (samples.codes, samples.labels, samples.order)
+        for file, array in zip(self._files, arrays, strict=True):
             file.write(np.ascontiguousarray(array).data)
-        self.rows += len(ids)
+        self.rows += len(samples.codes)
         self.positives += int(samples.labels.sum())
 
     def number(self, ids: NDArray[np.int32], width: int, progress: Progress | None) -> None:
@@ -107,18 +109,19 @@ def _encode_and_rank(
 ) -> Encoder:
     """Write the samples of the source's files, and number their tokens."""
     vocabulary = Vocabulary()
-    reader = SampleReader(source.columns, vocabulary.table, malformed, source.target, add=True)
+    coder = TokenCoder(source.columns, vocabulary.table, add=True)
+    reader = SampleReader(source.columns, coder, malformed, source.target)
     sizes = [path.stat().st_size for path in source.files]
     for index, path in enumerate(source.files):
         for samples in ahead(reader.read(path, format_for(source.kind, path))):
             vocabulary.count(samples.codes)
-            writer.write(samples.codes, samples)
+            writer.write(samples)
             if progress:
                 done = sum(sizes[:index]) + round(samples.done * sizes[index])
                 progress("encoding", done, sum(sizes))
     _check_labels(source, writer)
     tokens, ids = vocabulary.rank(source.columns, source.min_count)
-    del vocabulary, reader  # which hold every text
+    del vocabulary, coder, reader  # which hold every text
     writer.number(ids, sum(column.width for column in source.columns), progress)
     return Encoder(source.kind, source.columns, tokens, source.min_count)
 

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from freqsgd.data.ahead import ahead
 from freqsgd.data.blocks import Block, read_blocks
-from freqsgd.data.coding import code_block
+from freqsgd.data.coding import Coder
 from freqsgd.data.columns import Column, is_unreadable
 from freqsgd.data.formats import Parquet, TextFormat
 from freqsgd.data.malformed import MalformedRows
 from freqsgd.data.target import Target
-from freqsgd.data.token_table import TokenTable
 
 __all__ = ["SampleReader", "Samples"]
 
@@ -26,10 +25,12 @@ __all__ = ["SampleReader", "Samples"]
 class Samples:
     """Consecutive well-formed rows."""
 
-    codes: NDArray[np.int32]  # of their tokens in the table
+    codes: NDArray[np.int32]  # of their tokens, or ids: what the coder gives
     labels: NDArray[np.uint8]  # empty without a target
     order: NDArray[np.float64]  # what the split goes by; empty if it goes by nothing
     done: float  # the part of the file that is read, from 0 to 1
+    numbers: NDArray[np.int64]  # of the line (in Parquet: of the row) where each starts
+    malformed: NDArray[np.int64]  # such numbers of the rows among them that were left out
 
 
 class SampleReader:
@@ -37,47 +38,41 @@ class SampleReader:
 
     Args:
         columns: the fields of a sample
-        table: gives tokens their codes
+        coder: gives tokens their codes
         malformed: takes in the malformed rows, which are left out
         target: what labels and splits are made from; None: neither is wanted
-        add: whether tokens that are not in the table are added to it
     """
 
     def __init__(
         self,
         columns: Sequence[Column],
-        table: TokenTable,
+        coder: Coder,
         malformed: MalformedRows,
         target: Target | None = None,
-        *,
-        add: bool,
     ) -> None:
-        self.columns, self.table, self.malformed = columns, table, malformed
-        self.target, self.add = target, add
-        # An integer may be left as text until all are known; then its bin is found once for each
-        # distinct text. Tokens that are looked up must be bins.
-        kinds = ("category", "integer") if add else ("category",)
-        self._raw = [column.name for column in columns if column.kind in kinds]
-        self._unreadable = np.empty(0, np.int64)  # codes of texts that are no integers
+        self.columns, self.coder = columns, coder
+        self.malformed, self.target = malformed, target
 
-    def read(self, path: Path, form: TextFormat | Parquet) -> Iterator[Samples]:
-        """The samples of a file."""
-        parsed = [column.name for column in self.columns if column.name not in self._raw]
+    def read(self, path: Path, form: TextFormat | Parquet, after: int = 0) -> Iterator[Samples]:
+        """The samples of a file, without those whose number is not above ``after``."""
+        raw = self.coder.raw
+        parsed = [column.name for column in self.columns if column.name not in raw]
         parsed += self.target.columns() if self.target else []
-        for block in ahead(read_blocks(path, form, parsed, self._raw)):
-            before = len(self.table)
-            codes = code_block(block, self.columns, self._raw, self.table, add=self.add)
-            faults = [*self._parsed_faults(block), *self._raw_faults(block, codes, before)]
-            rows, frame = len(codes) + len(block.malformed), block.frame
+        for block in ahead(read_blocks(path, form, parsed, raw, after)):
+            codes = self.coder.code(block)
+            faults = [*self._parsed_faults(block), *self.coder.faults(block, codes)]
+            rows, frame, numbers = len(codes) + len(block.malformed), block.frame, block.numbers
             if faults:
                 keep = np.ones(len(codes), np.bool_)
                 keep[[row for row, _ in faults]] = False
-                codes, frame = codes[keep], frame.filter(pl.Series(keep))
-            self.malformed.add(path, rows, _places(block, faults))
+                codes, frame, numbers = codes[keep], frame.filter(pl.Series(keep)), numbers[keep]
+            places = _places(block, faults)
+            self.malformed.add(path, rows, places.values())
             labels, order = np.empty(0, np.uint8), np.empty(0)
             if self.target:
                 labels, order = self.target.labels(frame), self.target.order(frame)
-            yield Samples(codes, labels, order, block.done)
+            left_out = np.array(list(places), np.int64)
+            yield Samples(codes, labels, order, block.done, numbers, left_out)
 
     def _parsed_faults(self, block: Block) -> Iterator[tuple[int, str]]:
         """Rows with values that cannot be used, and what is wrong with them."""
@@ -95,29 +90,11 @@ class SampleReader:
             name, _, fault = checks[flags.row(row).index(True)]
             yield row, f"{name} is {frame[row, name]!r}, {fault}"
 
-    def _raw_faults(
-        self, block: Block, codes: NDArray[np.int32], before: int
-    ) -> Iterator[tuple[int, str]]:
-        """Rows whose integers, left as text, are none; ``before`` codes were checked before."""
-        integers = [n for n, column in enumerate(self.columns) if column.kind == "integer"]
-        if block.raw is None or not self.add or not integers:
-            return
-        new = before + np.flatnonzero(np.isin(self.table.fields(before), integers))
-        texts = pl.DataFrame({"text": self.table.texts(new)})
-        bad = texts.select(is_unreadable(Column("text", "integer"), pl.String())).to_series()
-        self._unreadable = np.concatenate([self._unreadable, new[bad.to_numpy()]])
-        if len(self._unreadable) == 0:
-            return
-        for row, place in np.argwhere(np.isin(codes[:, integers], self._unreadable)).tolist():
-            column = self.columns[integers[place]]
-            text = self.table.texts(codes[row, [integers[place]]].astype(np.int64)).item()
-            yield row, f"{column.name} is {text!r}, not an integer"
 
-
-def _places(block: Block, faults: list[tuple[int, str]]) -> list[tuple[str, str]]:
-    """Place and fault of all malformed rows of a block, in order; one fault for each row."""
+def _places(block: Block, faults: list[tuple[int, str]]) -> dict[int, tuple[str, str]]:
+    """Place and fault of all malformed rows of a block by number; one fault for each row."""
     found = {number: (place, fault) for number, place, fault in block.malformed}
     for row, fault in faults:
         number = int(block.numbers[row])
         found.setdefault(number, (f"{block.unit} {number}", fault))
-    return [found[number] for number in sorted(found)]
+    return {number: found[number] for number in sorted(found)}

@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.data.blocks import Block, RawText
-from freqsgd.data.dataset import DataError
+from freqsgd.data.dataset import DamagedFileError, DataError
 from freqsgd.data.files import open_text
 from freqsgd.data.formats import TextFormat
 from freqsgd.data.scan import FoundRows, find_rows
@@ -51,7 +51,7 @@ def text_columns(path: Path, form: TextFormat) -> list[str]:
     with open_text(path) as file:
         for rows in _whole_rows(path, file, form):
             return _names(path, rows, form, ())
-    raise DataError(f"{path}: the file is empty")
+    raise DamagedFileError(f"{path}: the file is empty")
 
 
 def read_text(
@@ -67,7 +67,7 @@ def read_text(
                 header = 0 if form.layouts else 1
             yield _parse(path, rows, header, names, form, columns, raw)
     if not names:
-        raise DataError(f"{path}: the file is empty")
+        raise DamagedFileError(f"{path}: the file is empty")
 
 
 def _whole_rows(path: Path, file: BinaryIO, form: TextFormat) -> Iterator[_Rows]:
@@ -78,7 +78,8 @@ def _whole_rows(path: Path, file: BinaryIO, form: TextFormat) -> Iterator[_Rows]
             block = file.read(BLOCK_BYTES)
             position = (getattr(file, "fileobj", None) or file).tell()  # in the packed file
         except (OSError, EOFError, zlib.error) as error:
-            raise DataError(f"{path}: cannot be read: {error}") from error
+            place = f", line {lines + 1:,}" if lines else ""
+            raise DamagedFileError(f"{path}{place}: cannot be read: {error}") from error
         more = len(block) == BLOCK_BYTES
         if lines == 0 and not rest:
             block = _check_text(path, block)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
 from freqsgd.data.hashing import HEADER, code_rows, fill_slots
+from freqsgd.data.packing import joined, whole_words
 
 __all__ = ["TokenTable"]
 
@@ -40,9 +41,7 @@ class TokenTable:
         add: bool,
     ) -> None:
         """Fill in codes of the cells of rows, as ``hashing.code_rows`` says."""
-        words = np.empty(len(data) // 8 + 2, np.uint64)
-        words[-2:] = 0
-        words.view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
+        words = whole_words(data)
         rows, cells = stops.shape
         if len(self._slots) == 0:  # a call was cut off while it made room
             self._fill_slots()
@@ -58,8 +57,7 @@ class TokenTable:
         codes = np.empty((len(texts), 1), np.int32)
         for start in range(0, len(texts), _AT_ONCE):
             some = texts.slice(start, _AT_ONCE)
-            data = str(some.str.join(" ").item()).encode()
-            stops = (some.str.len_bytes().cast(pl.Int32) + 1).cum_sum().to_numpy() - 1
+            data, stops = joined(some)
             place = codes[start : start + _AT_ONCE]
             self.code_rows(data, stops.reshape(-1, 1), np.array([[field], [0]]), place, add=add)
         return codes[:, 0]

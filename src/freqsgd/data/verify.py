@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from freqsgd.data.catalogue import known_dataset, locate
+from freqsgd.data.coding import TokenCoder
 from freqsgd.data.encoding import Progress
 from freqsgd.data.formats import format_for
 from freqsgd.data.malformed import MalformedRows
@@ -54,7 +55,8 @@ def _count_rows(
     source = Request.of(DataOptions(dataset=name)).source()
     size = path.stat().st_size
     table, malformed = TokenTable(), MalformedRows(allowed=size)
-    reader = SampleReader(source.columns, table, malformed, source.target, add=True)
+    coder = TokenCoder(source.columns, table, add=True)
+    reader = SampleReader(source.columns, coder, malformed, source.target)
     for samples in reader.read(path, format_for(name, path)):
         if progress:
             progress("reading", round(samples.done * size), size)

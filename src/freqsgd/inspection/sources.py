@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from freqsgd.data.ahead import ahead
 from freqsgd.data.catalogue import known_dataset, locate
+from freqsgd.data.coding import TokenCoder
 from freqsgd.data.columns import Column
 from freqsgd.data.dataset import DataError, DataWarning
 from freqsgd.data.formats import format_for, format_of, list_files
@@ -81,7 +82,8 @@ class _TableFiles:
 
     def read(self) -> Iterator[tuple[NDArray[np.int32], float]]:
         malformed = MalformedRows(self._bad_rows)
-        reader = SampleReader(self.columns, self.table, malformed, add=True)
+        coder = TokenCoder(self.columns, self.table, add=True)
+        reader = SampleReader(self.columns, coder, malformed)
         for path, before, share in _with_shares(self._files):
             for samples in ahead(reader.read(path, format_for(self._kind, path))):
                 yield samples.codes, before + share * samples.done
