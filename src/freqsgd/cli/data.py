@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from freqsgd.cli.generate_clicks import describe_log, generate_clicks
 from freqsgd.cli.options import words
 from freqsgd.cli.progress import Watcher
 from freqsgd.data.catalogue import KNOWN, how_to_get, known_dataset
@@ -18,6 +19,7 @@ from freqsgd.data.options import DataOptions, load
 from freqsgd.data.text_files import has_text_name
 from freqsgd.data.text_options import TextOptions, load_text
 from freqsgd.data.verify import verify as verify_dataset
+from freqsgd.streams.click_log import CLICKS_SMALL
 
 __all__ = ["app"]
 
@@ -25,6 +27,8 @@ app = typer.Typer(
     help="List, get, describe and verify datasets. Example: freqsgd data get movielens-1m",
     no_args_is_help=True,
 )
+
+app.command("generate-clicks")(generate_clicks)
 
 _Name = Annotated[str, typer.Argument(help="Name of a dataset.", show_default=False)]
 
@@ -42,6 +46,7 @@ def list_() -> None:
         else:
             found = find_file(dataset.file)
             print(f"  at {found}" if found else f"  not here. {how_to_get(dataset)}")
+    print("Clicks of any size, as Parquet files: freqsgd data generate-clicks --out FOLDER")
     print("Your own tables: --data FILE --label COLUMN --features COLUMN,COLUMN")
     print("Your own text: --data FILE --model skipgram")
 
@@ -77,6 +82,9 @@ def info(
     known = source in (dataset.name for dataset in KNOWN)
     if text or (known and known_dataset(source).text):
         _text_info(TextOptions(dataset=source) if known else TextOptions(path=source))
+        return
+    if known and known_dataset(source).stream:
+        _print_facts(describe_log(CLICKS_SMALL), None)
         return
     if not known and label is None:
         columns = file_columns(source)

@@ -28,6 +28,7 @@ class KnownDataset:
     about: str
     file: str | None = None  # below a data folder; None: nothing is read
     text: bool = False  # for word vectors, not for recommenders
+    stream: bool = False  # of days, for training in one pass
     beside: tuple[str, ...] = ()  # further files of its folder: those it needs, and its terms
     page: str | None = None  # where people get it
     archive: str | None = None  # what is downloaded: a zip file that holds the files' folder
@@ -68,6 +69,11 @@ KNOWN = (
         "clicks on display advertisements; 13 integers and 26 categories",
         file="criteo/train.txt",
         page="https://ailab.criteo.com/ressources/",
+    ),
+    KnownDataset(
+        "clicks-small",
+        "generated clicks of 10 days of 200,000 rows, 16 fields; for --one-pass",
+        stream=True,
     ),
     KnownDataset("zipf-text", "generated text of 20 topics: 400,000 words", text=True),
     KnownDataset(
@@ -111,6 +117,8 @@ def table_dataset(name: str) -> KnownDataset:
     dataset = known_dataset(name)
     if dataset.text:
         raise DataError(f"{name} is text: it goes with the models cbow and skipgram only")
+    if dataset.stream:
+        raise DataError(f"{name} is a stream of days: train on it in one pass, with --one-pass")
     return dataset
 
 

@@ -1,0 +1,89 @@
+"""``freqsgd data generate-clicks``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from freqsgd.cli.progress import Watcher, console
+from freqsgd.data.dataset import DataError
+from freqsgd.streams.click_files import write_clicks
+from freqsgd.streams.click_log import CLICKS_SMALL, ClickLog
+from freqsgd.streams.clicks import feature_names
+
+__all__ = ["describe_log", "generate_clicks"]
+
+
+def generate_clicks(
+    out: Annotated[str, typer.Option(help="Folder for the files: new or empty.")],
+    days: Annotated[int, typer.Option(help="How many.")] = CLICKS_SMALL.days,
+    rows: Annotated[int, typer.Option(help="Of a day.")] = CLICKS_SMALL.rows,
+    features: Annotated[int, typer.Option(help="How many.")] = len(CLICKS_SMALL.sizes),
+    smallest: Annotated[
+        int, typer.Option(help="Tokens of the smallest feature on a day.")
+    ] = CLICKS_SMALL.sizes[0],
+    largest: Annotated[
+        int, typer.Option(help="Tokens of the largest feature on a day.")
+    ] = CLICKS_SMALL.sizes[-1],
+    base_rate: Annotated[
+        float, typer.Option(help="Mean probability of a click.")
+    ] = CLICKS_SMALL.base_rate,
+    drift: Annotated[
+        float, typer.Option(help="How far tastes turn in a day, in radians.")
+    ] = CLICKS_SMALL.drift,
+    new_tokens: Annotated[
+        float, typer.Option(help="Part of the tokens that new ones replace in a day.")
+    ] = CLICKS_SMALL.new_tokens,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
+) -> None:
+    """Write a click log as Parquet, a folder per day, to train on in one pass.
+
+    Example: freqsgd data generate-clicks --out clicks --days 3 --rows 1000000
+    """
+    if out == "":
+        raise DataError("--out is empty: name a folder")
+    log = ClickLog.of(
+        features,
+        smallest,
+        largest,
+        days=days,
+        rows=rows,
+        base_rate=base_rate,
+        drift=drift,
+        new_tokens=new_tokens,
+        seed=seed,
+    )
+    try:
+        with Watcher() as watcher:
+            files = write_clicks(log, Path(out), lambda *done: watcher.loading("writing", *done))
+    except KeyboardInterrupt:
+        console.print(f"\ninterrupted: the files in {out} are whole, but not all are there")
+        raise typer.Exit(130) from None
+    size = sum(path.stat().st_size for path in files)
+    print(f"{out}: {len(files)} files, {log.days * log.rows:,} rows, {size / 1e6:,.1f} MB")
+    for what, value in describe_log(log):
+        print(f"{what}: {value}")
+    print(f"Train on it: {training_command(log, out)}")
+
+
+def describe_log(log: ClickLog) -> list[tuple[str, str]]:
+    """Facts about a click log: what, and how much."""
+    sizes = f"{min(log.sizes):,} to {max(log.sizes):,}"
+    return [
+        ("rows", f"{log.days * log.rows:,}: {log.days} days of {log.rows:,}"),
+        ("positive rate", f"{log.base_rate:g}"),
+        ("fields", f"{len(log.sizes)}, each of {sizes} tokens on a day"),
+        ("tokens", f"{sum(log.tokens):,} over all days"),
+    ]
+
+
+def training_command(log: ClickLog, out: str) -> str:
+    """What to type to train on the files; tables have a row for each token that can occur."""
+    names = feature_names(log)
+    rows = ",".join(f"{name}={size}" for name, size in zip(names, log.tokens, strict=True))
+    return (
+        f"freqsgd compare --one-pass --data {out} --label label --features {','.join(names)} "
+        f"--hash-rows {rows} --out comparison"
+    )
