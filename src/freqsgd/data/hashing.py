@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["HEADER", "UNKNOWN", "code_rows", "count_codes", "fill_slots"]
+__all__ = ["HEADER", "UNKNOWN", "code_rows", "count_codes", "fill_slots", "word_at"]
 
 UNKNOWN = -2  # the code of a token that is not in the table; -1 is that of an absent one
 HEADER = 2  # words of a record before its text
@@ -33,7 +33,7 @@ def _inlined(function: Any) -> Any:
 
 
 @_inlined
-def _word(data: Any, start: Any, stop: Any) -> Any:
+def word_at(data: Any, start: Any, stop: Any) -> Any:
     """The bytes from start to stop, 8 at most, as one word; a word must follow theirs."""
     index, shift = start >> 3, np.uint64(8 * (start & 7))
     word = data[index] >> shift
@@ -47,7 +47,7 @@ def _word(data: Any, start: Any, stop: Any) -> Any:
 def _hash(key: Any, data: Any, start: Any, stop: Any) -> Any:
     value = _SEED ^ (key * _MIX)
     for position in range(start, stop, 8):
-        value = (value ^ _word(data, position, stop)) * _MIX
+        value = (value ^ word_at(data, position, stop)) * _MIX
         value ^= value >> _HALF
     value *= _MIX
     return value ^ (value >> _HALF)
@@ -79,7 +79,7 @@ def _code(
             for position in range(start, stop, 8):
                 if not same:
                     break
-                same = arena[text] == _word(data, position, stop)
+                same = arena[text] == word_at(data, position, stop)
                 text += 1
             if same:
                 code = np.int64(arena[record + 1])
@@ -90,7 +90,7 @@ def _code(
         arena[record], arena[record + 1] = key, np.uint64(code)
         text = record + HEADER
         for position in range(start, stop, 8):
-            arena[text] = _word(data, position, stop)
+            arena[text] = word_at(data, position, stop)
             text += 1
         positions[code] = record
         slots[slot] = (value & ~_POSITION) | np.uint64(record + 1)

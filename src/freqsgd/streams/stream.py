@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Chunk", "Position", "Stream"]
 
+_NONE = np.empty(0, np.int64)
+
 
 class Position(NamedTuple):
     """A place in a stream."""
 
     file: int  # among the stream's files, from 0; a generated day counts as a file
     row: int  # raw rows or lines of that file up to there
+    dropped: int = 0  # malformed rows that were left out up to there
 
 
 @dataclass(frozen=True)
@@ -33,9 +36,16 @@ class Chunk:
     labels: NDArray[np.uint8]  # (rows,), 0 or 1
     day: int
     file: int
-    numbers: NDArray[np.int64]  # (rows,): rows or lines of the file up to the end of each example
+    numbers: NDArray[np.int64]  # (rows,): of the raw row or line, from 1, where each example is
     done: float  # the part of the asked days that is read, from 0 to 1
     dropped: int  # malformed rows left out so far
+    malformed: NDArray[np.int64] = _NONE  # such numbers of the rows among these left out
+
+    def position(self, row: int) -> Position:
+        """Where to go on after one of the examples."""
+        number = int(self.numbers[row])
+        later = len(self.malformed) - np.searchsorted(self.malformed, number)
+        return Position(self.file, number, self.dropped - int(later))
 
 
 class Stream(Protocol):
@@ -66,7 +76,11 @@ class Stream(Protocol):
         """Files that were left out, and why; filled while reading."""
 
     def chunks(self, first: int, last: int, start: Position | None = None) -> Iterator[Chunk]:
-        """The examples of ``days[first:last]``, from a position on."""
+        """The examples of ``days[first:last]``, from a position on.
+
+        They are read or made ahead by other threads, a bounded number of chunks; closing the
+        iterator stops these. Neither chunks nor their order depend on timing.
+        """
 
     def summary(self) -> dict[str, Any]:
         """What ``results.json`` says of it."""
