@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Chunk", "Position", "Stream"]
 
-_NONE = np.empty(0, np.int64)
+
+def _none() -> NDArray[np.int64]:
+    return np.empty(0, np.int64)
 
 
 class Position(NamedTuple):
@@ -39,7 +41,7 @@ class Chunk:
     numbers: NDArray[np.int64]  # (rows,): of the raw row or line, from 1, where each example is
     done: float  # the part of the asked days that is read, from 0 to 1
     dropped: int  # malformed rows left out so far
-    malformed: NDArray[np.int64] = _NONE  # such numbers of the rows among these left out
+    malformed: NDArray[np.int64] = field(default_factory=_none)  # numbers of those among these
 
     def position(self, row: int) -> Position:
         """Where to go on after one of the examples."""
