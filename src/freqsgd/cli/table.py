@@ -7,6 +7,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from freqsgd.report.one_pass import OnePass, Streamed, read_one_pass
+
 __all__ = ["number", "print_results"]
 
 _Row = dict[str, str]
@@ -15,6 +17,9 @@ _Row = dict[str, str]
 def print_results(results: dict[str, Any]) -> None:
     """What was trained, and how each optimizer did."""
     console = Console(highlight=False, width=None if Console().is_terminal else 140)
+    if results.get("one_pass") is True:
+        _print_one_pass(results, console)
+        return
     text = results["dataset"].get("kind") == "text"
     about, row = (_about_text, _of_text) if text else (_about_samples, _of_samples)
     console.print(f"\n{about(results['dataset'], results['model'])}")
@@ -25,6 +30,31 @@ def print_results(results: dict[str, Any]) -> None:
     for run in results["runs"]:
         if "error" in run:
             console.print(f"{run['optimizer']}: {run['error']}")
+
+
+def _print_one_pass(results: dict[str, Any], console: Console) -> None:
+    """What was streamed, how each optimizer did, and what was left out."""
+    found = read_one_pass(results)
+    console.print(f"\n{_about_stream(results)}", markup=False)
+    console.print(_table([_of_stream(run, found) for run in found.runs], console.width))
+    limit = found.results.best_possible
+    if limit:
+        told = (f"{name.replace('_', ' ')} {value:.5f}" for name, value in limit.items())
+        console.print(f"best that any model could reach: {', '.join(told)}")
+    for run in found.runs:
+        if run.run.error is not None:
+            console.print(f"{run.run.optimizer}: {run.run.error}", markup=False)
+    for file in dict.fromkeys(file for run in found.runs for file in run.skipped):
+        console.print(f"left out: {file}", markup=False)
+
+
+def _about_stream(results: dict[str, Any]) -> str:
+    dataset, model, splits = results["dataset"], results["model"], results["splits"]
+    return (
+        f"{dataset['name']}: {len(dataset['days'])} days, {splits['train']:,} examples learned "
+        f"once, {splits['test'] or 0:,} for evaluation, {dataset['fields']} fields, "
+        f"{dataset['tokens']:,} rows; {model['name']} of dimension {model['dim']}"
+    )
 
 
 def _about_samples(dataset: dict[str, Any], model: dict[str, Any]) -> str:
@@ -87,6 +117,31 @@ def _of_text(run: dict[str, Any]) -> _Row:
         "words/s": _speed(run["words_per_second"]),
         "state MB": f"{run['state_bytes'] / 1e6:.3f}",
     }
+
+
+def _of_stream(run: Streamed, found: OnePass) -> _Row:
+    base, apart = found.baseline, found.difference(run)
+    against = {} if base is None else {f"vs {base.run.optimizer}": _percent(apart)}
+    state = run.run.state_bytes
+    return {
+        "optimizer": run.run.optimizer,
+        "lr": f"{run.run.settings['lr']:g}" if "lr" in run.run.settings else "-",
+        "train NE": _ne(run.train.ne),
+        "eval NE": _ne(run.test.ne),
+        **against,
+        "eval AUC": number(run.test.auc),
+        "calibration": number(run.test.calibration),
+        "state MB": "-" if state is None else f"{state / 1e6:.3f}",
+        "examples/s": _speed(run.run.speed),
+    }
+
+
+def _ne(value: float | None) -> str:
+    return "-" if value is None else f"{value:.5f}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:+.3f}%"
 
 
 def _best(run: dict[str, Any]) -> dict[str, Any]:

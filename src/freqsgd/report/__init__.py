@@ -3,8 +3,9 @@
 ``results.py`` reads them, ``kinds.py`` says what is compared: scores of samples or losses of text.
 ``headline.py`` and ``summary.py`` say what they show, ``charts.py`` and ``tables.py`` show it,
 ``sections.py`` puts it in order, ``opening.py`` and ``page.py`` make it HTML. ``tuning*.py`` and
-``diagnosis*.py`` do all that for what a search and ``--diagnose`` add, ``theory*.py`` and
-``inspection*.py`` for documents of their own. ``picture*.py`` draw the same figures as PNG files.
+``diagnosis*.py`` do all that for what a search and ``--diagnose`` add, ``one_pass*.py`` for runs
+that see every example once, ``theory*.py`` and ``inspection*.py`` for documents of their own.
+``picture*.py`` draw the same figures as PNG files.
 """
 
 from __future__ import annotations
@@ -25,20 +26,33 @@ __all__ = ["write_inspection", "write_report", "write_theory"]
 def write_report(results: Mapping[str, Any], path: Path) -> None:
     """Write the report of the content of a ``results.json``; readers never see half a file."""
     needs("plotly", "the report")
+    page = of_one_pass(results) if results.get("one_pass") is True else of_epochs(results)
+    write_file(path, page.encode(), "the report")
+
+
+def of_one_pass(results: Mapping[str, Any]) -> str:
+    """The page of runs that saw every example once."""
+    from freqsgd.report.one_pass import read_one_pass
+    from freqsgd.report.one_pass_sections import render_one_pass
+
+    return render_one_pass(read_one_pass(results))
+
+
+def of_epochs(results: Mapping[str, Any]) -> str:
+    """The page of runs over the same samples, epoch by epoch."""
     from freqsgd.report import sections
     from freqsgd.report.kinds import kind_of
     from freqsgd.report.page import render
 
     read = read_results(results)
     kind = kind_of(read)
-    page = render(
+    return render(
         title=sections.title(read),
         opening=sections.opening(read, kind),
         sections=sections.sections(read, kind),
         footer=sections.footer(read),
         runs=read.runs,
     )
-    write_file(path, page.encode(), "the report")
 
 
 def write_theory(document: Mapping[str, Any], folder: Path) -> Path:

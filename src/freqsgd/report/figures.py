@@ -18,7 +18,15 @@ from freqsgd.report.wording import score
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["curves", "figure", "level_line", "names_axis", "plotly_text", "vertical_line"]
+__all__ = [
+    "curves",
+    "figure",
+    "level_line",
+    "level_text",
+    "names_axis",
+    "plotly_text",
+    "vertical_line",
+]
 
 MARKED_EPOCHS = 12  # markers on a line, beside the one of the best epoch
 WIDE_SPREAD = 20  # a logarithmic axis where the largest is that many times the smallest

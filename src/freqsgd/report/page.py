@@ -7,7 +7,7 @@ keeps the page from loading anything.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -82,7 +82,7 @@ def render(
     body = []
     for section in sections:
         if section is with_legend:
-            body.append(controls(runs, looks, by_seconds=any(map(has_seconds, charts))))
+            body.append(controls(runs, looks, time_unit(charts)))
         body.append(section_html(section))
     return Template(asset("page.html")).substitute(
         title=escape(title),
@@ -121,13 +121,13 @@ def shows_any(section: Section, runs: int) -> bool:
     return any(trace.meta["run"] < runs for chart in section.charts for trace in chart.figure.data)
 
 
-def has_seconds(chart: Chart) -> bool:
-    """Whether a chart can be drawn over seconds."""
-    meta = chart.figure.layout.meta
-    return bool(meta and meta.get("seconds_axis"))
+def time_unit(charts: Iterable[Chart]) -> str | None:
+    """What charts that can be drawn over seconds are drawn over at first; None without such."""
+    metas = (chart.figure.layout.meta or {} for chart in charts)
+    return next((meta.get("unit", "epochs") for meta in metas if meta.get("seconds_axis")), None)
 
 
-def controls(runs: Sequence[Drawn], looks: Sequence[Style], *, by_seconds: bool) -> str:
+def controls(runs: Sequence[Drawn], looks: Sequence[Style], unit: str | None) -> str:
     """The legend, which shows and hides runs in all charts, and the choice of the time axis."""
     entries = "".join(
         f'<button type="button" aria-pressed="true" data-run="{place}"'
@@ -137,13 +137,13 @@ def controls(runs: Sequence[Drawn], looks: Sequence[Style], *, by_seconds: bool)
     choice = "".join(
         f'<label><input type="radio" name="axis" value="{value}"{checked}>'
         f"<span>{value}</span></label>"
-        for value, checked in (("epochs", " checked"), ("seconds", ""))
+        for value, checked in ((unit, " checked"), ("seconds", ""))
     )
     axis = f'<fieldset class="choice"><legend class="unseen">Time axis</legend>{choice}</fieldset>'
     return (
         '<div class="controls">'
         f'<div class="legend" role="group" aria-label="Shown in the charts">{entries}</div>'
-        f"{axis if by_seconds else ''}</div>"
+        f"{axis if unit else ''}</div>"
     )
 
 

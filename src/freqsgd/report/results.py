@@ -77,6 +77,7 @@ class Run:
     state_bytes: float | None
     parameter_bytes: float | None
     speed: float | None  # samples or words per second
+    examples: float | None  # learned from, by a run that saw each once: one_pass.py reads more
     epochs_planned: int | None
     stopped: str | None
     error: str | None
@@ -165,6 +166,7 @@ def read_run(run: Mapping[str, Any], family: str, label: str) -> Run:
         state_bytes=number(run.get("state_bytes")),
         parameter_bytes=number(run.get("parameter_bytes")),
         speed=read_speed(run),
+        examples=number(run.get("examples")),
         epochs_planned=integer(run.get("epochs_planned")),
         stopped=text(run.get("stopped")),
         error=text(run.get("error")),

@@ -39,6 +39,7 @@ def opening(results: Results, kind: Kind) -> str:
 def sections(results: Results, kind: Kind) -> list[Section]:
     """All sections that have something to show."""
     rare = kind.breakdowns[0].topic.lower()
+    settings = settings_table(results, kind.batch, kind.inapplicable)
     parts = [
         Section("All runs", comparison_table(results, kind)),
         Section("Mean and spread over seeds", seeds_table(results, kind)),
@@ -46,7 +47,7 @@ def sections(results: Results, kind: Kind) -> list[Section]:
         Section("Learning curves", charts=tuple(learning_charts(results, kind.by))),
         Section(f"Optimizer state and {rare}", charts=tuple(cost_charts(results, kind))),
         *diagnosis_sections(results),
-        Section("Settings", settings_table(results, kind) + command_html(results.command)),
+        Section("Settings", settings + command_html(results.command)),
     ]
     return [part for part in parts if part.html or part.charts]
 

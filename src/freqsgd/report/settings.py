@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
-from freqsgd.report.kinds import Kind
 from freqsgd.report.results import Results, Run
 from freqsgd.report.tables import plain_table
-from freqsgd.report.wording import size
+from freqsgd.report.wording import size, thousands
 
 __all__ = ["settings_table"]
 
 ENDINGS = {
     "patience": "early stopping",
     "epochs": "all epochs done",
+    "end": "all examples seen",
     "interrupted": "interrupted",
     "diverged": "diverged",
 }
@@ -56,27 +56,34 @@ VALUE_NAMES = {
 }
 
 
-def settings_table(results: Results, kind: Kind) -> str:
-    """What was chosen for every run, and how it ended: a column per run, a row per setting."""
+def settings_table(results: Results, batch: str, inapplicable: Collection[str] = ()) -> str:
+    """What was chosen for every run, and how it ended: a column per run, a row per setting.
+
+    ``batch`` is what the size of a batch is called; ``inapplicable`` options mean nothing here.
+    """
     rows: dict[str, list[str | None]] = {}
     for place, run in enumerate(results.runs):
-        for name, value in settings(run, kind):
+        for name, value in settings(run, batch, inapplicable):
             rows.setdefault(name, [None] * len(results.runs))[place] = value
     head = ["Setting", *(run.label for run in results.runs)]
     return plain_table(head, [[name, *values] for name, values in rows.items()], kind="settings")
 
 
-def settings(run: Run, kind: Kind) -> Iterator[tuple[str, str]]:
+def settings(run: Run, batch: str, inapplicable: Collection[str]) -> Iterator[tuple[str, str]]:
     """What is known of a run's settings, by name."""
-    for key, name in {**SETTING_NAMES, "batch_size": kind.batch}.items():
+    for key, name in {**SETTING_NAMES, "batch_size": batch}.items():
         if key in run.settings:
             yield name, setting(run.settings[key])
     for key, value in options(run.settings.get("options")):
-        if key not in (*SETTING_NAMES, *kind.inapplicable, "optimizer", "epochs"):
+        if key not in (*SETTING_NAMES, *inapplicable, "optimizer", "epochs"):
             yield OPTION_NAMES.get(key, key), VALUE_NAMES.get((key, value), value)
     if run.parameter_bytes:
         yield "Weights", size(run.parameter_bytes)
-    yield "Epochs", f"{len(run.epochs)}{f' of {run.epochs_planned}' if run.epochs_planned else ''}"
+    if run.examples is not None:
+        yield "Examples", thousands(run.examples)
+    else:
+        planned = f" of {run.epochs_planned}" if run.epochs_planned else ""
+        yield "Epochs", f"{len(run.epochs)}{planned}"
     if run.stopped:
         yield "Ended by", ENDINGS.get(run.stopped, run.stopped)
 

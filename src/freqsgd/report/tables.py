@@ -11,7 +11,7 @@ from freqsgd.report.measures import Measure, best
 from freqsgd.report.results import Results, Run, number
 from freqsgd.report.wording import capitalized, megabytes, thousands
 
-__all__ = ["comparison_table", "plain_table"]
+__all__ = ["Column", "comparison_table", "plain_table", "runs_table"]
 
 ABSENT = "\N{EN DASH}"
 
@@ -59,23 +59,24 @@ def score_column(measure: Measure) -> Column:
 
 
 def comparison_table(results: Results, kind: Kind) -> str:
+    """What was asked of every run, how good it is, what it cost."""
+    return runs_table(results.runs, columns(kind))
+
+
+def runs_table(runs: Sequence[Run], all_columns: Iterable[Column]) -> str:
     """One row per run, sortable by each column; columns that no run fills are left out."""
-    used = [
-        column
-        for column in columns(kind)
-        if any(column.value(run) is not None for run in results.runs)
-    ]
+    used = [column for column in all_columns if any(column.value(run) is not None for run in runs)]
     head = [
         header("Optimizer", "ascending"),
         *(header(column.title, first(column)) for column in used),
     ]
-    tops = {column.title: top(column, results.runs) for column in used}
+    tops = {column.title: top(column, runs) for column in used}
     body = [
         f'<tr style="--mark: var(--run-{place})"><th scope="row" data-value="{escape(run.label)}">'
         f'<span class="dot"></span>{escape(run.label)}</th>'
         + "".join(cell(column, run, tops[column.title]) for column in used)
         + "</tr>"
-        for place, run in enumerate(results.runs)
+        for place, run in enumerate(runs)
     ]
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="All runs">'

@@ -11,11 +11,17 @@
     modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]], // none that could send data away
   };
   const hidden = new Set(); // places of the runs that the legend has switched off
-  let axis = "epochs";
+  let axis = document.querySelector("input[name=axis]:checked")?.value; // seconds, or what else there is
   let printing = false;
 
   const colour = (name) =>
     getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  // The axis of a chart whose traces say which of their values matter most: those of the runs shown.
+  function withRoom(low, high, least) {
+    const room = 0.06 * Math.max(high - low, least);
+    return [low - room, high + room];
+  }
 
   // A chart is drawn anew from its figure and from what the reader chose.
   function draw(chart) {
@@ -34,6 +40,8 @@
       layout.xaxis.title = { text: kind === "log" ? "seconds of training (logarithmic)" : "seconds of training" };
       if (kind === "linear") layout.xaxis.rangemode = "tozero";
     }
+    const spans = data.filter((trace) => trace.visible && trace.meta.span).flatMap((trace) => trace.meta.span);
+    if (spans.length) layout.yaxis.range = withRoom(Math.min(...spans), Math.max(...spans), layout.meta.least_span);
     layout.uirevision = axis; // zoom and pan stay when a run is hidden or the colours change
     layout.font = { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour("--muted") };
     layout.hoverlabel = {
