@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
 
 from freqsgd.data.dataset import DataError
 from freqsgd.data.files import replacing
 from freqsgd.streams.click_log import BLOCK_ROWS, ClickBlock, ClickLog
 from freqsgd.streams.clicks import blocks_of, day_names, feature_names
 
-if TYPE_CHECKING:
-    import polars as pl
-
 __all__ = ["PART_ROWS", "write_clicks"]
 
-PART_ROWS = 1 << 21
+PART_ROWS = 1 << 20
 _GROUP_ROWS = 1 << 18
 
 
@@ -27,7 +25,7 @@ def write_clicks(
 ) -> list[Path]:
     """Write ``day-00/part-000.parquet`` and so on, with the columns label, f01, f02, ...
 
-    A file is written whole or not at all. Files hold two million rows at most.
+    A file is written whole or not at all. Files hold a million rows at most.
 
     Args:
         log: what is written
@@ -49,12 +47,10 @@ def write_clicks(
             written.append(path)
             if progress:
                 progress(done, log.days * log.rows)
-    except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        fault = "the disk is full" if full else f"cannot be written ({error})"
+    except (OSError, pl.exceptions.PolarsError) as error:
         raise DataError(
-            f"{folder}: {fault}; {len(written)} whole files are there, make room and begin anew in "
-            "another folder"
+            f"{folder}: cannot be written ({error}); {len(written)} files are there, each whole: "
+            "make room, or name another folder"
         ) from error
     return written
 
@@ -73,9 +69,6 @@ def _parts(log: ClickLog, folder: Path) -> Iterator[tuple[Path, pl.DataFrame, in
 
 
 def _frame(log: ClickLog, blocks: list[ClickBlock]) -> pl.DataFrame:
-    import numpy as np
-    import polars as pl
-
     tokens = np.concatenate([block.tokens for block in blocks])
     columns = {name: tokens[:, n].copy() for n, name in enumerate(feature_names(log))}
     return pl.DataFrame({"label": np.concatenate([block.labels for block in blocks]), **columns})
