@@ -1,51 +1,92 @@
-"""Tensors and a description in one safetensors file, which is whole or not there."""
+"""Tensors and a description in one safetensors file, which is whole or not there.
+
+A table may take more than half of the memory: tensors are written from where they are, and read
+into where they shall be.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from io import BufferedReader, BufferedWriter
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from freqsgd.data.dataset import DataError
 from freqsgd.data.files import replacing
 
-__all__ = ["FORMAT", "load", "save"]
+__all__ = ["FORMAT", "describe", "load", "save"]
 
 FORMAT = 1
+_BLOCK = 1 << 24  # bytes that are read or written at a time
+_TYPES = {
+    torch.float64: "F64",
+    torch.int64: "I64",
+    torch.float32: "F32",
+    torch.int32: "I32",
+    torch.bfloat16: "BF16",
+    torch.float16: "F16",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+_BY_NAME = {name: kind for kind, name in _TYPES.items()}
 
 
-def save(path: Path, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
+def save(path: Path, tensors: Mapping[str, Tensor], description: dict[str, Any]) -> None:
     """Write under a temporary name, and give the file its name once it is on the disk."""
     text = json.dumps({"format": FORMAT, **description})
     tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    metadata = {"freqsgd": text, "digest": _digest(tensors, text)}
     one_name = path.with_name(f".{path.name}.tmp")  # so that a killed process leaves one file
     try:
-        with replacing(path, one_name) as temporary:
-            temporary.touch()
-            mode = temporary.stat().st_mode
-            save_file(tensors, temporary, metadata)
-            temporary.chmod(mode)  # as files of this user are; save_file hides it from others
-    except (OSError, SafetensorError) as error:
-        raise DataError(f"cannot write {path}: {error}; what was saved before is kept") from error
+        with replacing(path, one_name) as temporary, temporary.open("wb") as file:
+            _write(file, tensors, text)
+    except OSError as error:
+        reason = error.strerror or error
+        raise DataError(f"cannot write {path}: {reason}; what was saved before is kept") from error
 
 
-def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what :func:`save` wrote; refuse a file that is damaged or of another version."""
+def describe(path: Path) -> dict[str, Any]:
+    """The description in a file, without its tensors and without a check of its digest."""
+    return _open(path)[0]
+
+
+def load(
+    path: Path, into: Mapping[str, Tensor] | None = None
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what :func:`save` wrote; refuse a file that is damaged or of another version.
+
+    Args:
+        path: of the file
+        into: tensors to read into where name, shape and type agree; others are new
+    """
+    description, metadata = _open(path)
+    digest = _Digest(metadata["freqsgd"])
+    try:
+        with path.open("rb") as file:
+            tensors = _read(file, into or {}, digest)
+    except (OSError, KeyError, ValueError) as error:
+        raise DataError(f"{path} is damaged or not a file of freqsgd ({error})") from error
+    if metadata.get("digest") != digest.text():
+        raise DataError(f"{path} was changed after it was written: its checksum does not match")
+    return tensors, description
+
+
+def _open(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """The description and the metadata it came from, of a file of the right length and format."""
     if not path.is_file():
         raise DataError(f"there is no {path}")
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        text = metadata["freqsgd"]
-        description: dict[str, Any] = json.loads(text)
+        with safe_open(path, framework="pt") as file:  # checks that all tensors are there
+            metadata: dict[str, str] = file.metadata() or {}
+        description: dict[str, Any] = json.loads(metadata["freqsgd"])
         found = description.pop("format")
     except (OSError, SafetensorError, KeyError, ValueError, AttributeError) as error:
         raise DataError(f"{path} is damaged or not a file of freqsgd ({error})") from error
@@ -54,15 +95,87 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             f"{path} has format {found}, this version of freqsgd reads {FORMAT}: use the version "
             "that wrote it, or train again"
         )
-    if metadata.get("digest") != _digest(tensors, text):
-        raise DataError(f"{path} was changed after it was written: its checksum does not match")
-    return tensors, description
+    return description, metadata
 
 
-def _digest(tensors: dict[str, Tensor], text: str) -> str:
-    digest = hashlib.blake2b(text.encode(), digest_size=16)
-    for name in sorted(tensors):
+def _write(file: BufferedWriter, tensors: dict[str, Tensor], text: str) -> None:
+    digest = _Digest(text)
+    file.write(_header(tensors, text, digest.text()))  # of the right length
+    with ThreadPoolExecutor(1) as pool:  # the digest is reckoned while the disk is busy
+        for name in sorted(tensors):
+            pool.submit(digest.name, name, tensors[name])
+            for block in _blocks(tensors[name]):
+                pool.submit(digest.update, block)
+        for name in _order(tensors):
+            for block in _blocks(tensors[name]):
+                file.write(block)
+    file.seek(0)
+    file.write(_header(tensors, text, digest.text()))
+
+
+def _order(tensors: Mapping[str, Tensor]) -> list[str]:
+    """Names in the order of the file: wide numbers first, so that all are aligned."""
+    return sorted(tensors, key=lambda name: (-tensors[name].itemsize, name))
+
+
+def _header(tensors: dict[str, Tensor], text: str, digest: str) -> bytes:
+    """Length and JSON, as the safetensors format has them."""
+    content: dict[str, Any] = {"__metadata__": {"freqsgd": text, "digest": digest}}
+    end = 0
+    for name in _order(tensors):
         tensor = tensors[name]
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+        start, end = end, end + tensor.nbytes
+        kind = _TYPES[tensor.dtype]
+        content[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": [start, end]}
+    header = json.dumps(content, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header
+
+
+def _read(file: BufferedReader, into: Mapping[str, Tensor], digest: _Digest) -> dict[str, Tensor]:
+    header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    first = file.tell()
+    tensors = {}
+    with ThreadPoolExecutor(1) as pool:  # the digest is reckoned while the disk is busy
+        for name in sorted(header.keys() - {"__metadata__"}):
+            about = header[name]
+            tensors[name] = tensor = _place(name, about, into)
+            pool.submit(digest.name, name, tensor)
+            file.seek(first + about["data_offsets"][0])
+            for block in _blocks(tensor):
+                if file.readinto(block) != len(block):
+                    raise ValueError("it ends too soon")
+                pool.submit(digest.update, block)
+    return tensors
+
+
+def _place(name: str, about: dict[str, Any], into: Mapping[str, Tensor]) -> Tensor:
+    """Where a tensor is read to."""
+    shape, kind = tuple(about["shape"]), _BY_NAME[about["dtype"]]
+    given = into.get(name)
+    fits = given is not None and (given.shape, given.dtype) == (shape, kind)
+    if given is not None and fits and given.is_contiguous():
+        return given.detach()
+    return torch.empty(shape, dtype=kind)
+
+
+def _blocks(tensor: Tensor) -> Iterable[memoryview]:
+    """The tensor's own bytes, some at a time."""
+    flat = tensor.view(-1).view(torch.uint8).numpy().data
+    return (flat[start : start + _BLOCK] for start in range(0, len(flat), _BLOCK))
+
+
+class _Digest:
+    """Tells content from other content."""
+
+    def __init__(self, text: str) -> None:
+        self._hash = hashlib.blake2b(text.encode(), digest_size=16)
+
+    def name(self, name: str, tensor: Tensor) -> None:
+        self._hash.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+
+    def update(self, block: memoryview) -> None:
+        self._hash.update(block)
+
+    def text(self) -> str:
+        return self._hash.hexdigest()

@@ -18,6 +18,7 @@ from freqsgd.training import diagnosis, model_folder
 from freqsgd.training.engine import DivergedError, Engine, engine_for
 from freqsgd.training.find_lr import with_lr
 from freqsgd.training.interrupt import InterruptedFitError
+from freqsgd.training.memory_plan import check_memory, memory_plan
 from freqsgd.training.metrics import (
     auc,
     auc_by_frequency,
@@ -26,6 +27,7 @@ from freqsgd.training.metrics import (
     normalized_entropy,
 )
 from freqsgd.training.prepare import build_model, check, frequencies_for
+from freqsgd.training.resuming import plain_settings
 from freqsgd.training.rules import Rule
 from freqsgd.training.run import Listener, Progress, Run
 from freqsgd.training.settings import Settings
@@ -84,6 +86,8 @@ class _Run(Run[FM]):
         diagnose: bool,
     ) -> None:
         check(data, settings)
+        plan = memory_plan(data.fields, rule, settings, examples=len(data.splits.train), kept=1)
+        check_memory(plan)
         asked, rule = rule, with_lr(data, rule, settings, threads=threads)
         model = build_model(data, settings)
         train = data.splits.train
@@ -96,7 +100,7 @@ class _Run(Run[FM]):
             threads=threads,
             frequencies=frequencies_for(data, rule),
         )
-        options: dict[str, Any] = {"rule": asdict(asked), "settings": _plain(settings)}
+        options: dict[str, Any] = {"rule": asdict(asked), "settings": plain_settings(settings)}
         super().__init__(
             model,
             engine,
@@ -185,13 +189,3 @@ class _Run(Run[FM]):
         if not math.isfinite(loss):
             return {"loss": None, "auc": None, "ne": None}
         return {"loss": loss, "auc": auc(logits, labels), "ne": normalized_entropy(loss, labels)}
-
-
-def _plain(settings: Settings) -> dict[str, Any]:
-    """What applies to the model, as JSON reads it back: lists for tuples."""
-    only_deep = () if settings.model == "deepfm" else ("hidden", "dropout")
-    return {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in asdict(settings).items()
-        if key not in only_deep
-    }

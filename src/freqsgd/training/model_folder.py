@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from freqsgd.data.dataset import DataError, Dataset
+from freqsgd.data.dataset import DataError, Field
 from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.training import checkpoint
 
 if TYPE_CHECKING:
     from freqsgd.data.encoder import Encoder
+    from freqsgd.streams.hash_encoder import HashEncoder
 
 __all__ = ["MODEL", "has_tokens", "load_encoder", "load_model", "make_folder", "save_model"]
 
 MODEL = "model.safetensors"
+
+
+class Encoded(Protocol):
+    """What a model is trained on, as far as its folder must tell: a dataset, or a stream."""
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """Of an example."""
+
+    @property
+    def encoder(self) -> Encoder | HashEncoder | None:
+        """Turns raw columns into ids; None: there are no raw columns."""
 
 
 def make_folder(folder: Path) -> None:
@@ -25,7 +38,7 @@ def make_folder(folder: Path) -> None:
         raise DataError(f"cannot make the folder {folder}: {error.strerror}") from error
 
 
-def save_model(folder: Path, model: FM, data: Dataset, description: dict[str, Any]) -> None:
+def save_model(folder: Path, model: FM, data: Encoded, description: dict[str, Any]) -> None:
     """Write the dictionaries, then the weights: a folder with weights is complete."""
     if data.encoder is not None:
         try:
@@ -44,15 +57,22 @@ def save_model(folder: Path, model: FM, data: Dataset, description: dict[str, An
 
 def load_model(folder: Path) -> tuple[FM, dict[str, Any]]:
     """The model of a folder, and what was saved beside its weights."""
-    tensors, description = checkpoint.load(folder / MODEL)
+    path = folder / MODEL
     try:
-        shape = dict(description["shape"])
-        sizes, dim = shape.pop("sizes"), shape.pop("dim")
-        model = {"fm": FM, "deepfm": DeepFM}[description["model"]](sizes, dim, **shape)
+        model = _build(checkpoint.describe(path))
+        tensors, description = checkpoint.load(path, model.state_dict())
         model.load_state_dict(tensors)
+    except DataError:
+        raise
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise DataError(f"{folder / MODEL} does not describe a model: {error}") from error
+        raise DataError(f"{path} does not describe a model: {error}") from error
     return model.eval(), description
+
+
+def _build(description: dict[str, Any]) -> FM:
+    shape = dict(description["shape"])
+    sizes, dim = shape.pop("sizes"), shape.pop("dim")
+    return {"fm": FM, "deepfm": DeepFM}[description["model"]](sizes, dim, **shape)
 
 
 def has_tokens(folder: Path) -> bool:

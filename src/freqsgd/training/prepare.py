@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from freqsgd.data.dataset import DataError, Dataset
+from freqsgd.data.dataset import DataError, Dataset, Field
 from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
 
-__all__ = ["build_model", "check", "frequencies_for"]
+__all__ = ["build_model", "check", "frequencies_for", "new_model"]
+
+
+def new_model(fields: Sequence[Field], settings: Settings) -> FM:
+    """A new model for the fields of a sample; all tokens start at random."""
+    options: dict[str, Any] = {
+        "widths": [field.width for field in fields],
+        "init_scale": settings.init_scale,
+    }
+    sizes = [field.size for field in fields]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        if settings.model == "fm":
+            return FM(sizes, settings.vector_dim, **options)
+        options |= {"hidden": settings.hidden, "dropout": settings.dropout}
+        return DeepFM(sizes, settings.vector_dim, **options)
 
 
 def build_model(data: Dataset, settings: Settings) -> FM:
     """A new model for a dataset; tokens that training never shows start at 0 and add nothing."""
-    options: dict[str, Any] = {
-        "widths": [field.width for field in data.fields],
-        "init_scale": settings.init_scale,
-    }
-    sizes = [field.size for field in data.fields]
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(settings.seed)
-        if settings.model == "fm":
-            model = FM(sizes, settings.vector_dim, **options)
-        else:
-            options |= {"hidden": settings.hidden, "dropout": settings.dropout}
-            model = DeepFM(sizes, settings.vector_dim, **options)
+    model = new_model(data.fields, settings)
     with torch.no_grad():
         model.tokens.weight[torch.from_numpy(data.token_counts == 0)] = 0
     return model

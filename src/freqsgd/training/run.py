@@ -15,18 +15,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from freqsgd.data.dataset import DataError
 from freqsgd.training import checkpoint
 from freqsgd.training.engine import DivergedError
 from freqsgd.training.interrupt import Interrupt, InterruptedFitError
-from freqsgd.training.model_folder import MODEL, make_folder
+from freqsgd.training.model_folder import MODEL
+from freqsgd.training.resuming import CHECKPOINT, check_same, used_for
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
 from freqsgd.training.text_settings import TextSettings
 
 __all__ = ["AnyEngine", "Listener", "Progress", "Run"]
 
-CHECKPOINT, BEST = "checkpoint.safetensors", "best.safetensors"
+BEST = "best.safetensors"
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -176,16 +176,10 @@ class Run(ABC, Generic[M]):
     def start(self, resume: bool, listener: Listener | None) -> tuple[M, dict[str, Any]]:
         """Train, or go on with what the folder holds; return the best model and the record."""
         if self.folder is not None:
-            make_folder(self.folder)
-            used = [name for name in (MODEL, CHECKPOINT) if (self.folder / name).exists()]
-            if used and not resume:
-                raise DataError(
-                    f"{self.folder} holds a {used[0]} already: resume it (--resume), or use "
-                    "another folder"
-                )
-            if MODEL in used:
+            used = used_for(self.folder, resume)
+            if used == MODEL:
                 return self._finished(self.folder)
-            if CHECKPOINT in used:
+            if used == CHECKPOINT:
                 self._resume(self.folder)
         self.prepare()
         return self._go(listener or (lambda progress, record: None))
@@ -337,33 +331,4 @@ class Run(ABC, Generic[M]):
             path.unlink(missing_ok=True)
 
     def _check_same(self, path: Path, saved: dict[str, Any]) -> None:
-        """Refuse to go on with other data or options."""
-        before = saved["data"]
-        changed = [
-            f"{name} {before.get(name)} then, {value} now"
-            for name, value in self.about.items()
-            if value != before.get(name)
-        ]
-        if changed:
-            raise DataError(
-                f"cannot resume from {path}: the data has changed since it was written "
-                f"({changed[0]}); use the same data, or another folder"
-            )
-        now, then = _flat(self.record["options"]), _flat(saved["record"]["options"])
-        if self.torch_threads is not None and "torch_threads" in saved:
-            now["threads"], then["threads"] = self.torch_threads, saved["torch_threads"]
-        names = [k for k in {**now, **then} if k != "checkpoint_steps"]
-        differing = [k for k in names if now.get(k) != then.get(k)]
-        if differing:
-            name = differing[0]
-            raise DataError(
-                f"cannot resume from {path}: it was written with {name} {then.get(name)}, now "
-                f"{name} is {now.get(name)}; use the same options, or another folder"
-            )
-
-
-def _flat(options: dict[str, Any]) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in options.items():
-        flat |= _flat(value) if isinstance(value, dict) else {key: value}
-    return flat
+        check_same(path, saved, self.about, self.record["options"], self.torch_threads)

@@ -1,0 +1,71 @@
+"""One run at a time in a folder."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from freqsgd.data.dataset import DataError
+
+__all__ = ["locked"]
+
+LOCK = ".lock"
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other runs out of a folder, which is made if need be.
+
+    The lock belongs to the process and ends with it, however it ends; the file that is left behind
+    by one that was killed keeps nobody out.
+    """
+    path = folder / LOCK
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = _lock(path)
+    except BlockingIOError:
+        raise DataError(
+            f"{folder} is being used by another run{_owner(path)}: wait until it ends, or use "
+            "another folder"
+        ) from None
+    except OSError as error:
+        raise DataError(f"cannot use the folder {folder}: {error.strerror}") from error
+    try:
+        os.ftruncate(file, 0)
+        os.write(file, str(os.getpid()).encode())
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+        os.close(file)
+
+
+def _lock(path: Path) -> int:
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is(path, file):  # and not one that its owner has just removed
+                return file
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)
+
+
+def _is(path: Path, file: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file))
+    except FileNotFoundError:
+        return False
+
+
+def _owner(path: Path) -> str:
+    try:
+        number = path.read_text().strip()
+    except OSError:
+        number = ""
+    return f" (process {number})" if number else ""

@@ -1,0 +1,181 @@
+"""What training will take of memory, reckoned before anything is allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from freqsgd.data.dataset import DataError, Field
+from freqsgd.training.available_memory import available_memory
+from freqsgd.training.rules import Rule
+from freqsgd.training.settings import Settings
+
+__all__ = ["MemoryPlan", "check_memory", "counter_bytes", "memory_plan", "table_state"]
+
+_FLOAT = 4
+_WIDE = 2**31  # counts that could come to so many have 8 bytes
+_READING = 8  # blocks of rows on their way from the disk
+_BLOCK_ROWS = 1 << 16
+_RAW = 16  # bytes of a token that is read, its id included
+_RESERVE = 500_000_000  # for everything else: libraries, compiled kernels, the system
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """The bytes that training a model takes.
+
+    Args:
+        rows: of the tables of all fields
+        dim: of the vectors
+        fields, columns: of a sample
+        rule: the optimizer
+        batch_size: samples of a step
+        hidden: layers of DeepFM's network; None for FM
+        counted: the most that a token could be counted
+        kept: copies of the weights that are kept aside
+    """
+
+    rows: int
+    dim: int
+    fields: int
+    columns: int
+    rule: Rule
+    batch_size: int
+    hidden: tuple[int, ...] | None = None
+    counted: int = 0
+    kept: int = 0
+
+    @property
+    def weights(self) -> int:
+        """Of the model's parameters."""
+        return _FLOAT * (self.rows * (self.dim + 1) + 1 + sum(self._network))
+
+    @property
+    def state(self) -> int:
+        """What the optimizer keeps beside them."""
+        table = table_state(self.rule, self.rows, self.dim, self.counted)
+        floats = {"adam": 2, "adagrad": 1, "rowwise-adagrad": 1}.get(self.rule.optimizer)
+        if floats is None:
+            return table
+        bias = 2 * _FLOAT
+        return table + bias + _FLOAT * sum(floats * size + 1 for size in self._network)
+
+    @property
+    def work(self) -> int:
+        """About what a step needs: marks of rows that are not counted, a batch, its sums."""
+        marks = 0 if self.rule.counts else 4 * self.rows
+        of_sample = 16 * self.columns + 4 * self.dim + 24
+        if self.hidden is not None:
+            of_sample += 4 * 4 * self.fields * self.dim + 16 * sum(self.hidden)
+        reading = _READING * max(self.batch_size, _BLOCK_ROWS) * self.columns * _RAW
+        return marks + self.batch_size * of_sample + reading
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.weights * (1 + self.kept) + self.state + self.work
+
+    @property
+    def _network(self) -> list[int]:
+        """Numbers of each of the network's parameters."""
+        if self.hidden is None:
+            return []
+        sizes, inputs = [], self.fields * self.dim
+        for outputs in self.hidden:
+            sizes += [inputs * outputs, outputs, outputs, outputs]  # linear, then batch norm
+            inputs = outputs
+        return [*sizes, inputs, 1]
+
+    def __str__(self) -> str:
+        """The arithmetic in words."""
+        deep = "" if self.hidden is None else " and the network"
+        kept = f" + {_gb(self.kept * self.weights)} of the best so far" if self.kept else ""
+        return (
+            f"{self.rows:,} rows x {self.dim + 1} weights x {_FLOAT} bytes{deep} = "
+            f"{_gb(self.weights)} of weights + {_gb(self.state)} of optimizer state "
+            f"({self.rule.keeps}){kept} + {_gb(self.work)} of batches = {_gb(self.total)}"
+        )
+
+
+def table_state(rule: Rule, rows: int, dim: int, counted: int) -> int:
+    """Bytes that an optimizer keeps for the table of a factorization machine.
+
+    A row holds a vector and a linear weight: row-wise Adagrad keeps a number for each of the two,
+    CF-SGD a counter for both.
+
+    Args:
+        rule: the optimizer
+        rows, dim: of the table
+        counted: the most that a token could be counted: samples, times the width of the widest
+            field
+    """
+    floats = {
+        "fasgd": rows,
+        "adagrad": rows * (dim + 1),
+        "rowwise-adagrad": 2 * rows,
+        "adam": 2 * rows * (dim + 1),
+    }
+    counter = counter_bytes(counted) if rule.halflife is None else 8
+    return _FLOAT * floats.get(rule.optimizer, 0) + (counter * rows if rule.counts else 0)
+
+
+def counter_bytes(counted: int) -> int:
+    """Bytes of a counter that could come so far."""
+    return 4 if counted < _WIDE else 8
+
+
+def memory_plan(
+    fields: Sequence[Field],
+    rule: Rule,
+    settings: Settings,
+    *,
+    examples: int | None = None,
+    kept: int = 0,
+) -> MemoryPlan:
+    """What training a new model would take.
+
+    Args:
+        fields: of a sample
+        rule: the optimizer
+        settings: model, dimension, batch size
+        examples: that will be learned, where that is known
+        kept: copies of the weights that are kept aside
+    """
+    return MemoryPlan(
+        rows=sum(field.size for field in fields),
+        dim=settings.vector_dim,
+        fields=len(fields),
+        columns=sum(field.width for field in fields),
+        rule=rule,
+        batch_size=settings.batch_size,
+        hidden=settings.hidden if settings.model == "deepfm" else None,
+        counted=(examples or 0) * max(field.width for field in fields),
+        kept=kept,
+    )
+
+
+def check_memory(plan: MemoryPlan, available: int | None = None) -> None:
+    """Refuse a plan that exceeds what is available, by default on this machine."""
+    if available is None:
+        found = available_memory()
+        if found is None:
+            return
+        available = max(found - _RESERVE, 0)
+    if plan.total <= available:
+        return
+    raise DataError(
+        f"{plan.rule.optimizer} does not fit: {plan}; {_gb(available)} are available."
+        f"{_advice(plan, available)}"
+    )
+
+
+def _advice(plan: MemoryPlan, available: int) -> str:
+    other = replace(plan, rule=Rule("cfsgd", plan.rule.lr))
+    if other.total < 0.95 * plan.total:
+        return f" cfsgd would take {_gb(other.total)} ({other.rule.keeps})"
+    most = int(available / plan.total * plan.rows)
+    return f" Use fewer rows (about {most:,}), a smaller dimension or a larger machine"
+
+
+def _gb(count: int) -> str:
+    return f"{count / 1e9:.1f} GB"

@@ -1,0 +1,76 @@
+"""What a run may go on from."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from freqsgd.data.dataset import DataError
+from freqsgd.training.model_folder import MODEL, make_folder
+from freqsgd.training.settings import Settings
+
+__all__ = ["CHECKPOINT", "check_same", "plain_settings", "used_for"]
+
+CHECKPOINT = "checkpoint.safetensors"
+_FREE = ("checkpoint_steps", "checkpoint_examples")  # options that do not change the result
+
+
+def used_for(folder: Path, resume: bool) -> str | None:
+    """The file that a run goes on from; refuses a folder in use unless it is to be resumed."""
+    make_folder(folder)
+    used = [name for name in (MODEL, CHECKPOINT) if (folder / name).exists()]
+    if used and not resume:
+        raise DataError(
+            f"{folder} holds a {used[0]} already: resume it (--resume), or use another folder"
+        )
+    return used[0] if used else None
+
+
+def check_same(
+    path: Path,
+    saved: dict[str, Any],
+    about: dict[str, Any],
+    options: dict[str, Any],
+    torch_threads: int | None,
+) -> None:
+    """Refuse to go on with other data or options than those a file was written with."""
+    before = saved["data"]
+    changed = [
+        f"{name} {before.get(name)} then, {value} now"
+        for name, value in about.items()
+        if value != before.get(name)
+    ]
+    if changed:
+        raise DataError(
+            f"cannot resume from {path}: the data has changed since it was written "
+            f"({changed[0]}); use the same data, or another folder"
+        )
+    now, then = _flat(options), _flat(saved["record"]["options"])
+    if torch_threads is not None and "torch_threads" in saved:
+        now["threads"], then["threads"] = torch_threads, saved["torch_threads"]
+    names = [k for k in {**now, **then} if k not in _FREE]
+    differing = [k for k in names if now.get(k) != then.get(k)]
+    if differing:
+        name = differing[0]
+        raise DataError(
+            f"cannot resume from {path}: it was written with {name} {then.get(name)}, now "
+            f"{name} is {now.get(name)}; use the same options, or another folder"
+        )
+
+
+def plain_settings(settings: Settings) -> dict[str, Any]:
+    """What applies to the model, as JSON reads it back: lists for tuples."""
+    only_deep = () if settings.model == "deepfm" else ("hidden", "dropout")
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in asdict(settings).items()
+        if key not in only_deep
+    }
+
+
+def _flat(options: dict[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in options.items():
+        flat |= _flat(value) if isinstance(value, dict) else {key: value}
+    return flat
