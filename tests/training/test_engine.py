@@ -119,6 +119,7 @@ def torch_optimizer(model, rule, fields):
         case "sgd":
             return CFSGD(parameters, rule.lr, power=0.0, **law)
         case "cfsgd":
+            law |= {"halflife": rule.halflife, "max_lr": rule.max_lr}
             return CFSGD(parameters, rule.lr, **law)
         case "fasgd":
             frequencies = {model.tokens.weight: frequencies_of(model)}
@@ -323,3 +324,87 @@ def test_state_is_as_large_as_the_rule_says(name):
         "sgd": 0, "fasgd": 400, "cfsgd": 400, "adagrad": 6400, "rowwise-adagrad": 800, "adam": 12800
     }  # fmt: skip
     assert engine.state_bytes == expected[name] + bias
+
+
+@pytest.mark.parametrize("kind", [FM, DeepFM])
+@pytest.mark.parametrize("halflife", [0.5, 30.0, 1000.0])
+def test_counts_that_fade_equal_the_torch_optimizers(kind, halflife):
+    sizes = [40, 20]
+    ids, labels = samples(sizes, 330)
+    rule = rule_of("cfsgd", halflife=halflife, max_lr=2.0)
+    options = {"dropout": 0.0} if kind is DeepFM else {}
+    model = kind(sizes, 12, **options)
+    other = copy_of(model, **options)
+    optimizer = torch_optimizer(other, rule, len(sizes))
+    order = np.random.default_rng(1).permutation(len(ids))
+    for _ in range(2):
+        for i in range(0, len(ids), 64):
+            rows = order[i : i + 64]
+            optimizer.zero_grad()
+            logits = other(torch.from_numpy(ids[rows]))
+            labels_of = torch.from_numpy(labels[rows]).float()
+            binary_cross_entropy_with_logits(logits, labels_of).backward()
+            optimizer.step()
+    engine, _ = train(model, rule, ids, labels, passes=2)
+    torch.testing.assert_close(model.tokens.weight, other.tokens.weight, rtol=2e-3, atol=2e-4)
+    mass, _ = engine.state["fading"].tolist()
+    table = optimizer.state[other.tokens.weight]
+    theirs = table["counts"] / (table["mass"] / len(sizes))
+    torch.testing.assert_close(engine.state["counts"] / mass, theirs, rtol=1e-9, atol=1e-12)
+
+
+def test_counts_that_fade_may_be_saved_at_any_step():
+    ids, labels = samples([40, 20], 640)
+    rule = rule_of("cfsgd", halflife=2.0, max_lr=2.0)
+    model = FM([40, 20], 8)
+    resumed = copy_of(model)
+    whole, _ = train(model, rule, ids, labels)
+    order = np.random.default_rng(1).permutation(len(ids))
+    engine = engine_for(resumed, rule, batch_size=64, threads=1)
+    for start in (0, 192):
+        last = engine_for(resumed, rule, batch_size=64, threads=1)
+        last.load_state(engine.state, engine.samples, engine.steps)
+        engine = last
+        some = order[start : 192 if start == 0 else 640]
+        for _ in engine.train(ids, labels, some, np.full(len(some) // 64, rule.lr)):
+            pass
+    assert torch.equal(resumed.tokens.weight, model.tokens.weight)
+    # calls of other lengths move the origin at other times, which rounds otherwise
+    torch.testing.assert_close(
+        engine.state["counts"] / engine.state["fading"][0],
+        whole.state["counts"] / whole.state["fading"][0],
+        rtol=1e-12,
+        atol=0,
+    )
+
+
+def test_a_halflife_that_is_no_use_is_refused():
+    for options in ({"halflife": 0.0}, {"halflife": float("nan")}, {"halflife": -1.0}):
+        with pytest.raises(ValueError, match="halflife must be a finite number > 0"):
+            rule_of("cfsgd", **options)
+    with pytest.raises(ValueError, match="halflife is for cfsgd"):
+        rule_of("sgd", halflife=10.0)
+    with pytest.raises(ValueError, match="too short for steps of 1024 samples"):
+        engine_for(FM([4], 2), rule_of("cfsgd", halflife=1.0))
+
+
+@pytest.mark.parametrize("kind", [FM, DeepFM])
+def test_log_odds_are_those_before_each_step(kind):
+    ids, labels = samples([40, 20], 200)
+    model = kind([40, 20], 8)
+    other = copy_of(model)
+    order = np.random.default_rng(1).permutation(len(ids))
+    logits = np.empty(len(ids), np.float32)
+    rule, lrs = rule_of("cfsgd"), np.full(4, LR.get("cfsgd", 0.05))
+    engine = engine_for(model, rule, batch_size=64, threads=1)
+    for _ in engine.train(ids, labels, order, lrs, logits=logits):
+        pass
+    engine = engine_for(other, rule, batch_size=64, threads=1)
+    for i in range(0, 200, 64):
+        rows = order[i : i + 64]
+        np.testing.assert_array_equal(logits[i : i + 64], engine.predict(ids, rows))
+        for _ in engine.train(ids, labels, rows, lrs[:1]):
+            pass
+    assert torch.equal(model.tokens.weight, other.tokens.weight)
+    with pytest.raises(ValueError, match="logits must be a contiguous float32 array"):
+        next(iter(engine.train(ids, labels, order, lrs, logits=logits[1:])))

@@ -17,6 +17,7 @@ from freqsgd.kernels import fm as kernels
 from freqsgd.kernels.threads import run
 from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.optim import CFSGD
+from freqsgd.training.fading import Fading
 from freqsgd.training.rules import Rule
 
 __all__ = ["DivergedError", "Engine", "Predictor", "engine_for", "predictor_for"]
@@ -26,6 +27,7 @@ _RULES = {
     "rowwise-adagrad": kernels.ROWWISE_ADAGRAD,
     "adam": kernels.ADAM,
 }
+_MARKS = {torch.int32: np.int32, torch.int64: np.int64, torch.float64: np.float64}
 _EPS = {"adagrad": 1e-10, "rowwise-adagrad": 1e-10, "adam": 1e-8}  # torch's defaults
 _SMALL = 1 << 16  # numbers of a batch below which a second thread costs more than it brings
 _BLOCK = 8192  # samples that the network predicts at a time
@@ -104,7 +106,7 @@ class Predictor:
 
     def _run(self, job: Any, ids: NDArray[np.int32]) -> None:
         numbers = int(job["batch"][0]) * len(self._starts) * self.model.dim
-        marks = np.int64 if self._marks.dtype == torch.int64 else np.int32
+        marks = _MARKS[self._marks.dtype]
         counters = np.zeros(16, np.int64)  # of this call: others may predict at the same time
         job["counters"] = counters.ctypes.data
         run(kernels.step_kernel(marks), job, 1 if numbers < _SMALL else self.threads)
@@ -176,6 +178,7 @@ class Engine(Predictor):
         rows = len(model.tokens.weight)
         self._marks = self._state.get("counts", torch.zeros(rows, dtype=torch.int32))
         self._buffers = _buffers(model, batch_size)
+        self._fading = Fading.of(rule, self._state, batch_size)
 
     @property
     def state(self) -> dict[str, Tensor]:
@@ -195,24 +198,29 @@ class Engine(Predictor):
         lrs: NDArray[np.float64],
         most: int | None = None,
         weights: NDArray[np.float32] | None = None,
+        logits: NDArray[np.float32] | None = None,
     ) -> Iterator[NDArray[np.float64]]:
         """Take one step per entry of ``lrs``, over the samples ``order`` names.
 
         Yields the losses of some tenths of a second's steps at a time, of ``most`` steps at most.
         The loss of a sample is multiplied by its weight, which does not change what is counted.
+        ``logits`` takes the log odds of the samples, each as it was before its step.
         """
-        self._begin(ids, labels, order, lrs, weights)
+        self._begin(ids, labels, order, lrs, weights, logits)
         columns, dim = len(self._starts), self.model.dim
         work = self.batch_size * columns * dim
         if self.rule.dense:
             work += self.model.tokens.weight.numel()
         steps = min(max(1, int(_LONGEST_CALL / work)), most or len(lrs))
+        if self._fading is not None:
+            steps = min(steps, self._fading.steps)
         for first in range(0, len(lrs), steps):
             some = np.ascontiguousarray(lrs[first : first + steps], np.float64)
             losses = np.zeros(len(some))
             job = self._training_job(ids, order)
             job["labels"], job["losses"] = labels.ctypes.data, losses.ctypes.data
             job["weights"] = 0 if weights is None else weights.ctypes.data
+            job["logits"] = 0 if logits is None else logits[first * self.batch_size :].ctypes.data
             job["first"] = first * self.batch_size
             job["last"] = min((first + len(some)) * self.batch_size, len(order))
             job["forward"] = job["update"] = 1
@@ -227,7 +235,7 @@ class Engine(Predictor):
 
     def load_state(self, state: dict[str, Tensor], samples: int, steps: int) -> None:
         """Continue from a state that was saved."""
-        for name, tensor in self._state.items():
+        for name, tensor in list(self._state.items()):
             saved = state.get(name)
             if saved is None or saved.shape != tensor.shape:
                 raise ValueError(
@@ -258,6 +266,9 @@ class Engine(Predictor):
         job["marks"], job["counted"] = self._marks.data_ptr(), rule.counts
         for name in ("frequencies", "state", "moment", "bias_state"):
             job[name] = self._state[name].data_ptr() if name in self._state else 0
+        if self._fading is not None:
+            count = int(job["last"][0] - job["first"][0])
+            self._fading.describe(job, self.samples, count)
         job["samples"], job["steps"] = self.samples, self.steps
         job["lrs"] = lrs.ctypes.data
         job["power"], job["cap"] = law.power, law.cap
@@ -274,6 +285,7 @@ class Engine(Predictor):
         order: NDArray[np.int64],
         lrs: NDArray[np.float64],
         weights: NDArray[np.float32] | None,
+        logits: NDArray[np.float32] | None,
     ) -> None:
         """Check what training is given; counts that might not fit 32 bits become 64."""
         _check_samples(ids, order, self.model)
@@ -291,6 +303,12 @@ class Engine(Predictor):
             or weights.shape != labels.shape
         ):
             raise ValueError("weights must be a contiguous float32 array, one for each label")
+        if logits is not None and (
+            logits.dtype != np.float32
+            or not logits.flags.c_contiguous
+            or logits.shape != order.shape
+        ):
+            raise ValueError("logits must be a contiguous float32 array, one for each row number")
         counted = (self.samples + len(order)) * max(self.model.widths)
         if self._marks.dtype == torch.int32 and self.rule.counts and counted >= 2**31:
             self._state["counts"] = self._marks = self._marks.long()
@@ -337,12 +355,17 @@ class DeepEngine(DeepPredictor, Engine):
         lrs: NDArray[np.float64],
         most: int | None = None,
         weights: NDArray[np.float32] | None = None,
+        logits: NDArray[np.float32] | None = None,
     ) -> Iterator[NDArray[np.float64]]:
         """Take one step per entry of ``lrs``; yields the loss of each."""
-        self._begin(ids, labels, order, lrs, weights)
+        self._begin(ids, labels, order, lrs, weights, logits)
         self.model.train()
         for step, lr in enumerate(lrs):
             rows = order[step * self.batch_size : (step + 1) * self.batch_size]
+            if logits is not None:
+                start = step * self.batch_size
+                logits[start : start + len(rows)] = self.predict(ids, rows)
+                self.model.train()
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed((self.seed << 32) + self.steps)
                 times = None if weights is None else torch.from_numpy(weights[rows])
@@ -419,7 +442,10 @@ def _new_state(model: FM, rule: Rule, frequencies: Tensor | None) -> dict[str, T
     weight = model.tokens.weight
     state: dict[str, Tensor] = {}
     if rule.counts:
-        state["counts"] = torch.zeros(len(weight), dtype=torch.int32)
+        kind = torch.int32 if rule.halflife is None else torch.float64
+        state["counts"] = torch.zeros(len(weight), dtype=kind)
+    if rule.halflife is not None:
+        state["fading"] = torch.zeros(2, dtype=torch.float64)
     if rule.optimizer == "fasgd":
         if frequencies is None or frequencies.shape != weight.shape[:1]:
             raise ValueError("fasgd needs the frequency of every row")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from freqsgd.optim._counting import check_options
 from freqsgd.rates import RateLaw
 
 __all__ = ["ALIKE", "OPTIMIZERS", "Rule"]
@@ -34,6 +35,7 @@ class Rule:
         max_lr: cap on the rate of a row, for fasgd and cfsgd
         linear_lr_scale: learning rate of linear weights, times that of the vectors
         linear_decay_scale: weight decay of linear weights, times that of the vectors
+        halflife: of counts, in samples, for cfsgd; None: they do not fade
     """
 
     optimizer: str
@@ -43,6 +45,7 @@ class Rule:
     max_lr: float | None = None
     linear_lr_scale: float = 1.0
     linear_decay_scale: float = 1.0
+    halflife: float | None = None
 
     def __post_init__(self) -> None:
         if self.optimizer not in OPTIMIZERS:
@@ -52,6 +55,9 @@ class Rule:
         for name in ("linear_lr_scale", "linear_decay_scale"):
             if not 0.0 <= getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} must be a number >= 0, got {getattr(self, name)}")
+        check_options(halflife=self.halflife)
+        if self.halflife is not None and self.optimizer != "cfsgd":
+            raise ValueError(f"halflife is for cfsgd, which counts, not for {self.optimizer}")
 
     @property
     def law(self) -> RateLaw:

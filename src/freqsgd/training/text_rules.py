@@ -54,6 +54,8 @@ def check_rule(rule: Rule, settings: TextSettings) -> None:
     for name in ("linear_lr_scale", "linear_decay_scale"):
         if getattr(rule, name) != 1.0:
             raise DataError(f"{name} is for fm and deepfm: word vectors have no linear weights")
+    if rule.halflife is not None:
+        raise DataError("halflife is for fm and deepfm: counts of words do not fade")
     if rule.weight_decay and rule.optimizer == "rowwise-adagrad":
         raise DataError("weight_decay of word vectors does not go with rowwise-adagrad")
     if settings.loss != "negative":
