@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ from freqsgd.data.columns import Column, is_unreadable, tokens
 from freqsgd.data.dataset import ABSENT
 from freqsgd.data.token_table import TokenTable
 
-__all__ = ["Coder", "TokenCoder", "code_block", "raw_places"]
+__all__ = ["Coder", "TokenCoder", "code_block", "fill_bags", "raw_places"]
 
 
 class Coder(Protocol):
@@ -100,7 +101,7 @@ def code_block(
         place = codes[:, starts[field] : starts[field + 1]]
         values = frame[column.name]
         if column.kind == "bag":
-            _code_bags(values, field, table, place, add=add)
+            fill_bags(values, place, partial(table.code_texts, field=field, add=add))
         else:
             place[:, 0] = table.code_texts(values, field, add=add)
     return codes
@@ -115,10 +116,11 @@ def raw_places(
     return np.array([chosen, [starts[field] for field in chosen]])
 
 
-def _code_bags(
-    lists: pl.Series, field: int, table: TokenTable, place: NDArray[np.int32], *, add: bool
+def fill_bags(
+    lists: pl.Series, place: NDArray[np.int32], code: Callable[[pl.Series], NDArray[np.int32]]
 ) -> None:
+    """Put the codes of the values in lists into the columns of a bag."""
     lengths = lists.list.len().to_numpy()
     place[:] = ABSENT
     flat = lists.filter(pl.Series(lengths > 0)).explode()
-    place[np.arange(place.shape[1]) < lengths[:, None]] = table.code_texts(flat, field, add=add)
+    place[np.arange(place.shape[1]) < lengths[:, None]] = code(flat)

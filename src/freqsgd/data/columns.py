@@ -14,6 +14,7 @@ from freqsgd.data.dataset import DataError
 __all__ = [
     "MISSING",
     "Column",
+    "bag_lists",
     "bag_width",
     "finite_numbers",
     "is_unreadable",
@@ -86,9 +87,15 @@ def tokens(column: Column, dtype: pl.DataType) -> pl.Expr:
         return (raw if dtype == pl.String else raw.cast(pl.String)).fill_null(MISSING)
     if column.kind == "bag":
         element = pl.element().cast(pl.String).fill_null(MISSING)
-        lists = raw if isinstance(dtype, pl.List) else raw.arr.to_list()
-        return lists.fill_null([None]).list.head(column.width).list.eval(element)
+        return bag_lists(column, dtype).list.eval(element)
     return number_bins(column).cast(pl.String).fill_null(MISSING)
+
+
+def bag_lists(column: Column, dtype: pl.DataType) -> pl.Expr:
+    """The lists, as long as the bag is wide at most; a missing one holds a missing value."""
+    raw = pl.col(column.name)
+    lists = raw if isinstance(dtype, pl.List) else raw.arr.to_list()
+    return lists.fill_null([None]).list.head(column.width)
 
 
 def number_bins(column: Column) -> pl.Expr:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 
 from freqsgd.data.coding import TokenCoder
 from freqsgd.data.columns import MISSING, Column
-from freqsgd.data.dataset import DataError
+from freqsgd.data.description import DESCRIPTION, Description, refusing_damage, write_description
 from freqsgd.data.file_encoder import FileEncoder
 from freqsgd.data.files import write_whole
 from freqsgd.data.token_table import TokenTable
@@ -25,8 +23,7 @@ from freqsgd.data.vocabulary import known_table
 
 __all__ = ["DESCRIPTION", "TOKENS", "Encoder"]
 
-FORMAT = 1
-DESCRIPTION, TOKENS = "encoder.json", "tokens.parquet"
+TOKENS = "tokens.parquet"
 
 
 class Encoder(FileEncoder):
@@ -59,15 +56,11 @@ class Encoder(FileEncoder):
         """Write ``encoder.json`` and ``tokens.parquet`` into the folder."""
         packed = io.BytesIO()
         self._tokens.write_parquet(packed)
-        description = {
-            "format": FORMAT,
-            "kind": self.kind,
-            "columns": [asdict(column) for column in self.columns],
-            "min_count": self.min_count,
-            "tokens_sha256": sha256(packed.getvalue()).hexdigest(),
-        }
+        digest = sha256(packed.getvalue()).hexdigest()
         write_whole(folder / TOKENS, packed.getvalue())
-        write_whole(folder / DESCRIPTION, json.dumps(description, indent=1).encode())
+        write_description(
+            folder, self.kind, self.columns, {"min_count": self.min_count, "tokens_sha256": digest}
+        )
 
     @classmethod
     def load(cls, folder: Path) -> Encoder:
@@ -76,35 +69,15 @@ class Encoder(FileEncoder):
         Raises:
             DataError: it is not there, is damaged, or was written in another format
         """
-        path = folder / DESCRIPTION
-        try:
-            description = json.loads(path.read_bytes())
-            found = description["format"]
-            if found != FORMAT:
-                raise DataError(
-                    f"{path}: the format is {found!r}, this version of freqsgd reads {FORMAT}; "
-                    "use the version that wrote it, or train again"
-                )
-            columns = [
-                Column(**{**column, "edges": tuple(column["edges"])})
-                for column in description["columns"]
-            ]
-            kind, digest = description["kind"], description["tokens_sha256"]
-            path = folder / TOKENS
-            packed = path.read_bytes()
+        description = Description.read(folder)
+        with refusing_damage(folder / DESCRIPTION):
+            digest, min_count = description["tokens_sha256"], description.get("min_count", 1)
+        with refusing_damage(folder / TOKENS):
+            packed = (folder / TOKENS).read_bytes()
             if sha256(packed).hexdigest() != digest:
                 raise ValueError(f"its checksum is not the one in {DESCRIPTION}")
-            tokens, min_count = pl.read_parquet(packed), description.get("min_count", 1)
-            return cls(kind, columns, tokens, min_count)
-        except FileNotFoundError:
-            raise DataError(f"{path}: there is no such file; train again") from None
-        except DataError:
-            raise
-        except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
-            what = {KeyError: f"it has no {error}", TypeError: "it describes no columns"}.get(
-                type(error), str(error)
-            )
-            raise DataError(f"{path}: the file is damaged ({what}); train again") from error
+            tokens = pl.read_parquet(packed)
+            return cls(description.kind, description.columns, tokens, min_count)
 
     def tokens(self, field: int) -> list[str]:
         """What the tokens of a field are called, by id: their texts, ``<rare>``, ``<missing>``.

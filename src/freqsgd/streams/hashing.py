@@ -37,6 +37,10 @@ def _inlined(function: Any) -> Any:
     return njit(inline="always")(function)
 
 
+def _called(function: Any) -> Any:
+    return njit(nogil=True)(function)
+
+
 @_inlined
 def _mixed(value: Any) -> Any:
     """Murmur3's finalizer: a permutation of 64 bits in which each depends on all."""
@@ -64,7 +68,7 @@ def _text_hash(key: Any, words: Any, start: Any, stop: Any) -> Any:
     return _mixed(value ^ _TEXTS)
 
 
-@njit(nogil=True)
+@_called
 def _is_integer(data: Any, start: Any, stop: Any) -> Any:
     """Whether the bytes are an integer of 64 bits as ``str`` writes it, and which."""
     negative = data[start] == _MINUS if stop > start else False
@@ -113,7 +117,7 @@ def hash_rows(words: Any, stops: Any, places: Any, rows: Any, out: Any) -> None:
     keys = np.empty(cells, np.uint64)
     for cell in range(cells):
         keys[cell] = _key(max(places[0, cell], 0))
-    start = 0
+    start = np.int64(0)
     for row in range(stops.shape[0]):
         for cell in range(cells):
             stop = np.int64(stops[row, cell])
@@ -125,4 +129,4 @@ def hash_rows(words: Any, stops: Any, places: Any, rows: Any, out: Any) -> None:
                 else:
                     value = _text_hash(keys[cell], words, start, stop)
                 out[row, places[1, cell]] = _row(value, np.uint64(rows[field]))
-            start = stop + 1
+            start = stop + np.int64(1)
