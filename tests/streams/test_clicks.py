@@ -202,7 +202,7 @@ def test_the_small_preset() -> None:
 def test_what_makes_no_sense_is_refused(change: dict[str, object], says: str) -> None:
     log = ClickLog((10, 20), (1.0, 1.0))
     with pytest.raises(DataError, match=says):
-        replace(log, **change)  # type: ignore[arg-type]
+        replace(log, **change)
 
 
 def test_there_are_no_other_blocks() -> None:

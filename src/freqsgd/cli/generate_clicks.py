@@ -11,7 +11,6 @@ from freqsgd.cli.progress import Watcher, console
 from freqsgd.data.dataset import DataError
 from freqsgd.streams.click_files import write_clicks
 from freqsgd.streams.click_log import CLICKS_SMALL, ClickLog
-from freqsgd.streams.clicks import feature_names
 
 __all__ = ["describe_log", "generate_clicks"]
 
@@ -81,7 +80,7 @@ def describe_log(log: ClickLog) -> list[tuple[str, str]]:
 
 def training_command(log: ClickLog, out: str) -> str:
     """What to type to train on the files; tables have a row for each token that can occur."""
-    names = feature_names(log)
+    names = log.feature_names
     rows = ",".join(f"{name}={size}" for name, size in zip(names, log.tokens, strict=True))
     return (
         f"freqsgd compare --one-pass --data {out} --label label --features {','.join(names)} "

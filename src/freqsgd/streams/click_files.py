@@ -12,7 +12,7 @@ import polars as pl
 from freqsgd.data.dataset import DataError
 from freqsgd.data.files import replacing
 from freqsgd.streams.click_log import BLOCK_ROWS, ClickBlock, ClickLog
-from freqsgd.streams.clicks import blocks_of, day_names, feature_names
+from freqsgd.streams.clicks import blocks_of
 
 __all__ = ["PART_ROWS", "write_clicks"]
 
@@ -58,7 +58,7 @@ def write_clicks(
 def _parts(log: ClickLog, folder: Path) -> Iterator[tuple[Path, pl.DataFrame, int]]:
     """Each file, what goes into it, and how many rows there are up to its end."""
     done = 0
-    for day, name in enumerate(day_names(log)):
+    for day, name in enumerate(log.day_names):
         blocks = blocks_of(log, day, day + 1)
         number = 0
         while some := list(islice(blocks, PART_ROWS // BLOCK_ROWS)):
@@ -70,5 +70,5 @@ def _parts(log: ClickLog, folder: Path) -> Iterator[tuple[Path, pl.DataFrame, in
 
 def _frame(log: ClickLog, blocks: list[ClickBlock]) -> pl.DataFrame:
     tokens = np.concatenate([block.tokens for block in blocks])
-    columns = {name: tokens[:, n].copy() for n, name in enumerate(feature_names(log))}
+    columns = {name: tokens[:, n].copy() for n, name in enumerate(log.feature_names)}
     return pl.DataFrame({"label": np.concatenate([block.labels for block in blocks]), **columns})

@@ -127,6 +127,18 @@ class ClickLog:
         return tuple(size * generations for size in self.sizes)
 
     @property
+    def day_names(self) -> tuple[str, ...]:
+        """Names of the days, and of their folders."""
+        digits = max(2, len(str(self.days - 1)))
+        return tuple(f"day-{day:0{digits}}" for day in range(self.days))
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the features, and of their columns."""
+        digits = max(2, len(str(len(self.sizes))))
+        return tuple(f"f{n:0{digits}}" for n in range(1, len(self.sizes) + 1))
+
+    @property
     def blocks(self) -> int:
         """Blocks of a day."""
         return -(-self.rows // BLOCK_ROWS)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freqsgd.data.dataset import Field
+from freqsgd.data.dataset import DataError, Field
 from freqsgd.streams.click_log import BLOCK_ROWS, CLICKS_SMALL, ClickBlock, ClickLog
+from freqsgd.streams.hashing import hash_integers
+from freqsgd.streams.in_order import in_order
 from freqsgd.streams.stream import Chunk, Position
 
 if TYPE_CHECKING:
@@ -23,14 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["CLICKS_SMALL", "ClickLog", "ClickStream", "Truth", "blocks_of"]
 
-_THREADS = 2
-_AHEAD = 4  # blocks that are made or being made while one is used
 _BINS = 1 << 16  # of probabilities, to rank them
 _FORMAT = 1  # of the fingerprint: rises when the same log gets other rows
 
 
 class Truth(NamedTuple):
-    """What the true probabilities score: no model can do better but by chance."""
+    """What the true probabilities score: no model does better but by chance."""
 
     rows: int
     loss: float
@@ -38,39 +35,14 @@ class Truth(NamedTuple):
     auc: float | None
 
 
-def blocks_of(log: ClickLog, first: int, last: int, number: int = 0) -> Iterator[ClickBlock]:
-    """The blocks of ``days[first:last]`` in order, from a number of the first day on.
-
-    They are made ahead by two threads; closing the iterator stops these.
-    """
-    jobs = (
-        partial(log.block, day, each)
-        for day in range(first, last)
-        for each in range(number if day == first else 0, log.blocks)
-    )
-    yield from _in_order(jobs)
-
-
-def _in_order(jobs: Iterator[Callable[[], ClickBlock]]) -> Iterator[ClickBlock]:
-    """What the jobs return; a few of them run ahead."""
-    pool = ThreadPoolExecutor(_THREADS, "clicks")
-    try:
-        coming: deque[Future[ClickBlock]] = deque(map(pool.submit, islice(jobs, _AHEAD)))
-        while coming:
-            block = coming.popleft().result()
-            coming.extend(map(pool.submit, islice(jobs, 1)))
-            yield block
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
 class ClickStream:
     """A click log, fed directly.
 
     Args:
         log: what is generated
-        hash_rows: rows of the tables, one number for each feature, to which tokens are hashed as
-            they would be if they were read from files; None: the tokens themselves are the ids
+        hash_rows: rows of the table of each feature, to which tokens are hashed as if they were
+            read from files; None: ids are the tokens
+        name: what it is called
 
     Example:
         >>> stream = ClickStream(ClickLog((50, 20), (1.0, 1.0), days=2, rows=1000))
@@ -78,44 +50,56 @@ class ClickStream:
         [(1000, 2), (1000, 2)]
     """
 
-    def __init__(self, log: ClickLog, name: str = "clicks") -> None:
+    def __init__(
+        self, log: ClickLog, hash_rows: Sequence[int] | None = None, name: str = "clicks"
+    ) -> None:
+        names = log.feature_names
+        if hash_rows is not None and len(hash_rows) != len(names):
+            raise DataError(f"{len(hash_rows)} numbers of rows do not fit {len(names)} features")
         self.log, self.name = log, name
+        self.days = log.day_names
+        self.fields = tuple(map(Field, names, hash_rows or log.tokens))
+        self.encoder = None if hash_rows is None else _encoder(names, hash_rows)
         self.skipped: list[str] = []
-        self.encoder: HashEncoder | None = None
-        names = feature_names(log)
-        self.fields = tuple(map(Field, names, log.tokens))
-        self.days = day_names(log)
 
     @property
     def fingerprint(self) -> str:
         """Tells the log and its encoding from others."""
-        described = repr((_FORMAT, self.log, self.fields))
+        described = repr((_FORMAT, self.log, self.fields, self.encoder is None))
         return blake2b(described.encode(), digest_size=16).hexdigest()
 
     def chunks(self, first: int, last: int, start: Position | None = None) -> Iterator[Chunk]:
         """The examples of ``days[first:last]``, from a position on; a block is a chunk."""
-        begin = Position(first, 0) if start is None else start
-        day, passed = begin.file + begin.row // self.log.rows, begin.row % self.log.rows
-        number = passed // BLOCK_ROWS
-        asked = max((last - first) * self.log.rows, 1)
-        cut = passed % BLOCK_ROWS
-        for block in blocks_of(self.log, day, last, number):
-            stop = number * BLOCK_ROWS + len(block.labels)
-            yield Chunk(
-                ids=self._encoded(block.tokens[cut:]),
-                labels=block.labels[cut:],
-                day=day,
-                file=day,
-                numbers=np.arange(number * BLOCK_ROWS + cut + 1, stop + 1),
-                done=((day - first) * self.log.rows + stop) / asked,
-                dropped=0,
-            )
-            cut, number = 0, number + 1
-            if number == self.log.blocks:
-                day, number = day + 1, 0
+        file, row = (first, 0) if start is None else (start.file, start.row)
+        begin = file * self.log.rows + row
+        yield from in_order(
+            partial(self._chunk, day, number, begin, first, last)
+            for day, number in _places(self.log, begin, last)
+        )
+
+    def _chunk(self, day: int, number: int, begin: int, first: int, last: int) -> Chunk:
+        """The rows of a block that do not come before ``begin``, counted over all days."""
+        block, rows = self.log.block(day, number), self.log.rows
+        before = number * BLOCK_ROWS
+        stop = before + len(block.labels)
+        cut = max(begin - day * rows - before, 0)
+        return Chunk(
+            ids=self._encoded(block.tokens[cut:]),
+            labels=block.labels[cut:],
+            day=day,
+            file=day,
+            numbers=np.arange(before + cut + 1, stop + 1),
+            done=((day - first) * rows + stop) / ((last - first) * rows),
+            dropped=0,
+        )
 
     def _encoded(self, tokens: NDArray[np.int32]) -> NDArray[np.int32]:
-        return tokens
+        if self.encoder is None:
+            return tokens
+        ids, present = np.empty_like(tokens), np.empty(0, np.bool_)
+        for n, field in enumerate(self.fields):
+            hash_integers(tokens[:, n], present, n, field.size, ids[:, n])
+        return ids
 
     def summary(self) -> dict[str, Any]:
         """What ``results.json`` says of it."""
@@ -130,36 +114,45 @@ class ClickStream:
         }
 
     def truth(self, first: int, last: int) -> Truth:
-        """What the true probabilities score on ``days[first:last]``."""
+        """What the true probabilities score on ``days[first:last]``.
+
+        Probabilities are put into 65,536 bins, within which they count as equal for the AUC.
+        """
         loss, counts = 0.0, np.zeros((2, _BINS), np.int64)
         for block in blocks_of(self.log, first, last):
-            likely = block.probabilities.astype(np.float64)
-            loss -= float(np.log(np.where(block.labels, likely, 1 - likely)).sum())
-            bins = np.minimum((likely * _BINS).astype(np.int64), _BINS - 1)
+            chance = block.probabilities.astype(np.float64)
+            loss -= float(np.log(np.where(block.labels == 1, chance, 1 - chance)).sum())
+            bins = np.minimum((chance * _BINS).astype(np.int64), _BINS - 1)
             for label in (0, 1):
                 counts[label] += np.bincount(bins[block.labels == label], minlength=_BINS)
         negatives, positives = map(int, counts.sum(axis=1))
         rows = negatives + positives
         if not (negatives and positives):
-            return Truth(rows, loss / max(rows, 1), None, None)
+            return Truth(rows, loss / rows, None, None)
         rate = positives / rows
         entropy = -(rate * math.log(rate) + (1 - rate) * math.log(1 - rate))
-        below = np.cumsum(counts[0]) - counts[0] / 2  # negatives of a bin count half
-        return Truth(
-            rows,
-            loss / rows,
-            loss / rows / entropy,
-            float(counts[1] @ below) / (negatives * positives),
-        )
+        below = np.cumsum(counts[0]) - counts[0] / 2  # negatives of the same bin count half
+        auc = float(counts[1] @ below) / (negatives * positives)
+        return Truth(rows, loss / rows, loss / rows / entropy, auc)
 
 
-def day_names(log: ClickLog) -> tuple[str, ...]:
-    """Names of the days, and of their folders."""
-    digits = max(2, len(str(log.days - 1)))
-    return tuple(f"day-{day:0{digits}}" for day in range(log.days))
+def blocks_of(log: ClickLog, first: int, last: int) -> Iterator[ClickBlock]:
+    """The blocks of ``days[first:last]`` in order, made ahead by other threads."""
+    places = _places(log, first * log.rows, last)
+    return in_order(partial(log.block, day, number) for day, number in places)
 
 
-def feature_names(log: ClickLog) -> tuple[str, ...]:
-    """Names of the features, and of their columns."""
-    digits = max(2, len(str(len(log.sizes))))
-    return tuple(f"f{n:0{digits}}" for n in range(1, len(log.sizes) + 1))
+def _places(log: ClickLog, begin: int, last: int) -> Iterator[tuple[int, int]]:
+    """Day and number of the blocks from a row on, counted over all days."""
+    day, row = divmod(begin, log.rows)
+    number = row // BLOCK_ROWS
+    while day < last:
+        yield day, number
+        day, number = (day, number + 1) if number + 1 < log.blocks else (day + 1, 0)
+
+
+def _encoder(names: Sequence[str], rows: Sequence[int]) -> HashEncoder:
+    from freqsgd.data.columns import Column
+    from freqsgd.streams.hash_encoder import HashEncoder
+
+    return HashEncoder([Column(name) for name in names], rows)
