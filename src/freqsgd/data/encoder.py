@@ -52,6 +52,12 @@ class Encoder(FileEncoder):
         table, ids = self.known
         return TokenCoder(self.columns, table, add=False, ids=ids)
 
+    @property
+    def fingerprint(self) -> str:
+        """Tells it from others."""
+        tokens = self._tokens.hash_rows(0).to_numpy().tobytes()
+        return sha256(repr((self.kind, self.columns)).encode() + tokens).hexdigest()
+
     def save(self, folder: Path) -> None:
         """Write ``encoder.json`` and ``tokens.parquet`` into the folder."""
         packed = io.BytesIO()

@@ -43,6 +43,11 @@ class FileEncoder(ABC):
     def coder(self) -> Coder:
         """Turns the columns of a block into ids."""
 
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Tells it from others."""
+
     @abstractmethod
     def save(self, folder: Path) -> None:
         """Write it into the folder."""

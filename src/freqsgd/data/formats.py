@@ -12,6 +12,7 @@ __all__ = [
     "MOVIELENS_COLUMNS",
     "Parquet",
     "TextFormat",
+    "data_suffix",
     "format_for",
     "format_of",
     "list_files",
@@ -61,6 +62,12 @@ def format_for(kind: str, path: Path) -> TextFormat | Parquet:
     return _BY_KIND[kind] if kind in _BY_KIND else format_of(path)
 
 
+def data_suffix(path: Path) -> str:
+    """The end of a data file's name, which tells its kind; "" for any other file."""
+    suffix = _suffix(path)
+    return suffix if suffix in _BY_SUFFIX else ""
+
+
 def _suffix(path: Path) -> str:
     return "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower()
 
@@ -82,9 +89,7 @@ def list_files(path: Path) -> tuple[Path, ...]:
         return (path,)
     if not path.is_dir():
         raise DataError(f"{path}: there is no such file or folder")
-    files = sorted(
-        file for file in path.iterdir() if file.is_file() and _suffix(file) in _BY_SUFFIX
-    )
+    files = sorted(file for file in path.iterdir() if file.is_file() and data_suffix(file))
     if not files:
         raise DataError(f"{path}: the folder holds no file that ends with {', '.join(_BY_SUFFIX)}")
     kinds = sorted({_suffix(file).removesuffix(".gz") for file in files})

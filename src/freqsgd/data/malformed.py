@@ -13,11 +13,10 @@ _SHOWN = 5
 
 
 class MalformedRows:
-    """Malformed rows found so far, and how many are allowed."""
+    """Malformed rows found so far, and how many are allowed; ``count`` were found before."""
 
-    def __init__(self, allowed: int) -> None:
-        self.allowed = allowed
-        self.count = 0
+    def __init__(self, allowed: int, count: int = 0) -> None:
+        self.allowed, self.count = allowed, count
         self.rows = 0  # well-formed ones included
         self._first: list[str] = []
 

@@ -15,7 +15,13 @@ from freqsgd.data.dataset import DataError, DataWarning
 from freqsgd.estimators.fitted import Fitted, counts_of
 from freqsgd.estimators.inputs import no_samples
 from freqsgd.training import checkpoint
-from freqsgd.training.model_folder import MODEL, load_encoder, load_model, make_folder, save_model
+from freqsgd.training.model_folder import (
+    MODEL,
+    load_dictionary,
+    load_model,
+    make_folder,
+    save_model,
+)
 
 __all__ = ["Saved", "load", "save"]
 
@@ -67,7 +73,7 @@ def load(folder: Path, kind: str, names: Collection[str]) -> tuple[Fitted, Saved
     if description["model"] != kind:
         found = {"fm": "FMClassifier", "deepfm": "DeepFMClassifier"}[description["model"]]
         raise DataError(f"{folder} holds another kind of model: use {found}.load")
-    fitted = Fitted(model, load_encoder(folder, model))
+    fitted = Fitted(model, load_dictionary(folder, model))
     if "estimator" not in description:
         _count_from_dictionary(fitted, description)
         return fitted, _of_command(fitted, description["record"], names)

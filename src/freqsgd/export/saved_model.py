@@ -12,7 +12,7 @@ from freqsgd.data.columns import Column
 from freqsgd.data.dataset import DataError
 from freqsgd.data.encoder import DESCRIPTION, TOKENS
 from freqsgd.nn.fm import FM
-from freqsgd.training.model_folder import MODEL, has_tokens, load_encoder, load_model
+from freqsgd.training.model_folder import MODEL, has_tokens, load_dictionary, load_model
 
 __all__ = ["FILES", "SavedModel", "check_folder", "field_rows"]
 
@@ -35,7 +35,7 @@ class SavedModel:
         self.model, description = load_model(folder)
         self.fields: list[str] = description["fields"]
         expected = has_tokens(folder) or description.get("tokens")
-        self.encoder = load_encoder(folder, self.model) if expected else None
+        self.encoder = load_dictionary(folder, self.model) if expected else None
         self.columns = self.encoder.columns if self.encoder else _columns(self.fields, self.model)
 
     def rows(self, field: int) -> NDArray[np.float32]:

@@ -55,14 +55,13 @@ def batches(chunks: Iterable[Chunk], size: int) -> Iterator[Batch]:
 
 def _batch(parts: list[_Part]) -> Batch:
     last = parts[-1]
-    position = last.chunk.position(last.end - 1)
     ids = [part.chunk.ids[part.begin : part.end] for part in parts]
     labels = [part.chunk.labels[part.begin : part.end] for part in parts]
     return Batch(
         ids[0] if len(ids) == 1 else np.concatenate(ids),
         labels[0] if len(labels) == 1 else np.concatenate(labels),
         np.repeat([part.chunk.day for part in parts], [part.end - part.begin for part in parts]),
-        position,
+        last.chunk.position(last.end - 1),
         last.chunk.done,
-        position.dropped,
+        last.chunk.dropped,
     )

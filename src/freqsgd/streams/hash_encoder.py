@@ -37,6 +37,11 @@ class HashEncoder(FileEncoder):
         """Turns the columns of a block into ids."""
         return HashCoder(self.columns, [field.size for field in self.fields])
 
+    @property
+    def fingerprint(self) -> str:
+        """Tells it from others."""
+        return repr(("hash", VERSION, self.kind, self.columns, self.fields))
+
     def save(self, folder: Path) -> None:
         """Write ``encoder.json`` into the folder."""
         rows = [field.size for field in self.fields]

@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from freqsgd.data.encoder import Encoder
     from freqsgd.streams.hash_encoder import HashEncoder
 
-__all__ = ["MODEL", "has_tokens", "load_encoder", "load_model", "make_folder", "save_model"]
+__all__ = [
+    "MODEL",
+    "has_tokens",
+    "load_dictionary",
+    "load_encoder",
+    "load_model",
+    "make_folder",
+    "save_model",
+]
 
 MODEL = "model.safetensors"
 
@@ -82,16 +90,30 @@ def has_tokens(folder: Path) -> bool:
     return any((folder / name).exists() for name in (DESCRIPTION, TOKENS))
 
 
-def load_encoder(folder: Path, model: FM) -> Encoder:
-    """The token dictionaries of a folder; refuses those of another model."""
-    from freqsgd.data.encoder import DESCRIPTION, TOKENS, Encoder
+def load_dictionary(folder: Path, model: FM) -> Encoder:
+    """The token dictionaries of a folder; refuses a model whose tokens were hashed."""
+    from freqsgd.data.encoder import Encoder
+
+    encoder = load_encoder(folder, model)
+    if not isinstance(encoder, Encoder):
+        raise DataError(
+            f"{folder}: its tokens were hashed, so what they are called is not known; it can only "
+            "be used to predict"
+        )
+    return encoder
+
+
+def load_encoder(folder: Path, model: FM) -> Encoder | HashEncoder:
+    """What turns raw columns into the ids of a model; refuses what belongs to another model."""
+    from freqsgd.data.encoder import DESCRIPTION, TOKENS
+    from freqsgd.streams.hash_encoder import open_encoder
 
     if not has_tokens(folder):
         raise DataError(
             f"{folder} has no token dictionaries ({DESCRIPTION}, {TOKENS}): a model of generated "
             "data has none, for it knows no raw tokens; any other must be trained again"
         )
-    encoder = Encoder.load(folder)
+    encoder = open_encoder(folder)
     shape = [(field.size, field.width) for field in encoder.fields]
     if shape != list(zip(model.sizes, model.widths, strict=True)):
         raise DataError(f"the token dictionaries in {folder} belong to another model: train again")

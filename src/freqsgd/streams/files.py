@@ -1,0 +1,178 @@
+"""Examples read from the files of consecutive days."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from freqsgd.data.ahead import ahead
+from freqsgd.data.dataset import DamagedFileError, DataError, DataWarning
+from freqsgd.data.encoder import Encoder
+from freqsgd.data.formats import Parquet, format_for
+from freqsgd.data.malformed import MalformedRows
+from freqsgd.data.parquet import parquet_rows
+from freqsgd.data.samples import SampleReader, Samples
+from freqsgd.data.schema import check_file, file_schema
+from freqsgd.data.target import Target
+from freqsgd.streams.days import Day
+from freqsgd.streams.hash_encoder import HashEncoder
+from freqsgd.streams.stream import Chunk, Position
+
+__all__ = ["FileStream", "readable_days"]
+
+
+class _File(NamedTuple):
+    number: int
+    day: int
+    path: Path
+    size: int  # bytes
+
+
+class FileStream:
+    """The rows of files, read when they are needed, in bounded memory.
+
+    Args:
+        name: what it is called
+        days: the files of each day
+        encoder: turns their columns into ids
+        target: what labels are made from
+        max_bad_rows: malformed rows that may be left out
+        skip_bad_files: whether a damaged file is left out from where the damage is, with a warning
+        skipped: files that were left out before, and why
+
+    Raises:
+        DataError: a file has not the columns, or not of the right kind
+    """
+
+    def __init__(
+        self,
+        name: str,
+        days: Sequence[Day],
+        encoder: Encoder | HashEncoder,
+        target: Target,
+        *,
+        max_bad_rows: int = 0,
+        skip_bad_files: bool = False,
+        skipped: Sequence[str] = (),
+    ) -> None:
+        self.name, self.encoder, self.fields = name, encoder, encoder.fields
+        self.days = tuple(day.name for day in days)
+        self.skipped = list(skipped)
+        self._target, self._max_bad_rows, self._skips = target, max_bad_rows, skip_bad_files
+        paths = [(day, path) for day, found in enumerate(days) for path in found.files]
+        self._files = [
+            _File(number, day, path, path.stat().st_size)
+            for number, (day, path) in enumerate(paths)
+        ]
+        for file in self._files:
+            check_file(file.path, self._form(file), encoder.columns, target.columns())
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells the data and its encoding from others."""
+        files = [
+            (self.days[file.day], file.path.name, file.size, file.path.stat().st_mtime_ns)
+            for file in self._files
+        ]
+        parts = (files, repr(self._target), self.encoder.fingerprint)
+        return blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+    def summary(self) -> dict[str, Any]:
+        """What ``results.json`` says of it."""
+        rows = None
+        if all(isinstance(self._form(file), Parquet) for file in self._files):
+            rows = sum(parquet_rows(file.path) for file in self._files)
+        return {
+            "name": self.name,
+            "kind": "stream",
+            "days": list(self.days),
+            "fields": len(self.fields),
+            "tokens": sum(field.size for field in self.fields),
+            "rows": rows,
+            "encoding": "hash" if isinstance(self.encoder, HashEncoder) else "dictionary",
+        }
+
+    def chunks(self, first: int, last: int, start: Position | None = None) -> Iterator[Chunk]:
+        """The examples of ``days[first:last]``, from a position on.
+
+        One thread reads, another encodes, each one block ahead.
+        """
+        return ahead(self._chunks(first, last, start or Position(0, 0)))
+
+    def _chunks(self, first: int, last: int, start: Position) -> Iterator[Chunk]:
+        malformed = MalformedRows(self._max_bad_rows, start.dropped)
+        reader = SampleReader(self.encoder.columns, self.encoder.coder(), malformed, self._target)
+        asked = [file for file in self._files if first <= file.day < last]
+        size, before = max(sum(file.size for file in asked), 1), 0
+        for file in asked:
+            if file.number >= start.file:
+                after = start.row if file.number == start.file else 0
+                for samples in self._read(reader, file, after):
+                    done = (before + samples.done * file.size) / size
+                    if len(samples.codes):
+                        yield _chunk(samples, file, done, malformed.count)
+            before += file.size
+        if malformed.count > start.dropped:
+            warnings.warn(malformed.dropped(), DataWarning, stacklevel=2)
+
+    def _read(self, reader: SampleReader, file: _File, after: int) -> Iterator[Samples]:
+        """The samples of a file; of a damaged one those before the damage, if it may be skipped."""
+        try:
+            yield from reader.read(file.path, self._form(file), after)
+        except DamagedFileError as error:
+            if not self._skips:
+                raise refusal(error) from error
+            if str(error) not in self.skipped:
+                self.skipped.append(str(error))
+                warnings.warn(f"{error}\nThe rest was left out.", DataWarning, stacklevel=2)
+
+    def _form(self, file: _File) -> Any:
+        return format_for(self.encoder.kind, file.path)
+
+
+def readable_days(
+    days: Sequence[Day], kind: str, *, skip_bad_files: bool
+) -> tuple[tuple[Day, ...], list[str]]:
+    """The days without the files that cannot be opened, and what is wrong with those.
+
+    Raises:
+        DataError: there is such a file and it may not be left out, or there are no others
+    """
+    readable, skipped = [], []
+    for day in days:
+        files = []
+        for path in day.files:
+            try:
+                file_schema(path, format_for(kind, path))
+                files.append(path)
+            except DamagedFileError as error:
+                if not skip_bad_files:
+                    raise refusal(error) from error
+                skipped.append(str(error))
+                warnings.warn(f"{error}\nIt was left out.", DataWarning, stacklevel=2)
+        readable.append(Day(day.name, tuple(files)))
+    if not any(day.files for day in readable):
+        raise DataError(f"{skipped[0]}\nNo file is left.")
+    return tuple(readable), skipped
+
+
+def refusal(error: DamagedFileError) -> DataError:
+    """What to say of a damaged file that may not be skipped."""
+    return DataError(f"{error}, or leave out what cannot be read with --skip-bad-files")
+
+
+def _chunk(samples: Samples, file: _File, done: float, dropped: int) -> Chunk:
+    return Chunk(
+        ids=samples.codes,
+        labels=samples.labels,
+        day=file.day,
+        file=file.number,
+        numbers=samples.numbers,
+        done=done,
+        dropped=dropped,
+        malformed=samples.malformed,
+    )
