@@ -37,14 +37,15 @@ def _print_one_pass(results: dict[str, Any], console: Console) -> None:
     found = read_one_pass(results)
     console.print(f"\n{_about_stream(results)}", markup=False)
     console.print(_table([_of_stream(run, found) for run in found.runs], console.width))
-    limit = found.results.best_possible
-    if limit:
-        told = (f"{name.replace('_', ' ')} {value:.5f}" for name, value in limit.items())
-        console.print(f"best that any model could reach: {', '.join(told)}")
+    names = {"train_ne": "train NE", "test_ne": "eval NE", "test_auc": "eval AUC"}
+    limits = found.results.best_possible
+    best = [f"{name} {_ne(limits[key])}" for key, name in names.items() if key in limits]
+    if best:
+        console.print(f"best that any model could reach: {', '.join(best)}")
     for run in found.runs:
         if run.run.error is not None:
             console.print(f"{run.run.optimizer}: {run.run.error}", markup=False)
-    for file in dict.fromkeys(file for run in found.runs for file in run.skipped):
+    for file in found.skipped:
         console.print(f"left out: {file}", markup=False)
 
 

@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 BASELINE = "adagrad"
+CUT_SHORT = ("diverged", "interrupted")
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,9 @@ class Scores:
     ne: float | None
     auc: float | None
     calibration: float | None
+
+
+NO_SCORES = Scores(None, None, None)
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ class Streamed:
     run: Run
     windows: tuple[Window, ...]
     days: tuple[Day, ...]
-    train: Scores  # of every example before it was learned
+    train: Scores  # of every example before it was learned; none if not all were
     test: Scores  # of the evaluation days
     tried: tuple[Tried, ...]  # by rate
     at_edge: bool  # the best rate is the smallest or the largest
@@ -89,6 +93,11 @@ class OnePass:
 
     results: Results
     runs: tuple[Streamed, ...]
+
+    @property
+    def skipped(self) -> list[str]:
+        """Files that were left out, with the reasons."""
+        return list(dict.fromkeys(file for run in self.runs for file in run.skipped))
 
     @property
     def is_evaluated(self) -> bool:
@@ -146,7 +155,7 @@ def read_streamed(raw: Mapping[str, Any], run: Run) -> Streamed:
         run,
         windows=tuple(read_windows(entries(raw, "windows"))),
         days=tuple(read_days(entries(raw, "days"))),
-        train=read_scores(raw, "train_"),
+        train=NO_SCORES if run.stopped in CUT_SHORT else read_scores(raw, "train_"),
         test=read_scores(raw, "test_"),
         tried=tuple(sorted(read_tried(entries(raw, "search")), key=lambda one: one.lr)),
         at_edge=raw.get("search_edge") is True,
@@ -189,5 +198,6 @@ def read_tried(raw: Iterable[Mapping[str, Any]]) -> Iterable[Tried]:
     for entry in raw:
         lr = number(entry.get("lr"))
         if lr is not None and lr > 0:
-            scores = number(entry.get("train_ne")), number(entry.get("test_ne"))
-            yield Tried(lr, *scores, text(entry.get("error")))
+            error = text(entry.get("error"))
+            train_ne = None if error else number(entry.get("train_ne"))
+            yield Tried(lr, train_ne, number(entry.get("test_ne")), error)

@@ -41,6 +41,7 @@ class Score:
     of: Callable[[Window], float | None]
     digits: int
     level: tuple[float, str] | None = None  # a value to see it against, and what that is
+    note: str = ""
 
     def show(self, value: float) -> str:
         """The score in words."""
@@ -65,7 +66,7 @@ def differences(found: OnePass) -> Figure | None:
     if base is None:
         return None
     lines = [[] if run is base else window_differences(run, base) for run in found.runs]
-    return drawn(found, lines, (0.0, base.label), "%{y:+.3f}%", unit="%")
+    return drawn(found, lines, (0.0, ""), "%{y:+.3f}%", unit="%")
 
 
 def drawn(
@@ -85,7 +86,7 @@ def drawn(
     if level is not None and is_near(level[0], known):
         spans = [[*each, level[0]] if each else each for each in spans]
         known.append(level[0])
-        shapes, words = [level_line(level[0])], [level_words(*level)]
+        shapes, words = [level_line(level[0])], level_words(*level)
     looks = styles([run.run for run in found.runs])
     return figure(
         [
@@ -104,10 +105,9 @@ def drawn(
     )
 
 
-def level_words(level: float, name: str) -> dict[str, Any]:
-    """What a level stands for; a level at 0 or 1 is seen on the axis."""
-    words = level_text(level, name)
-    return {**words, "text": plotly_text(name)} if level in (0, 1) else words
+def level_words(level: float, name: str) -> list[dict[str, Any]]:
+    """What a level stands for, below it: lines end above the best possible."""
+    return [{**level_text(level, name), "yanchor": "top"}] if name else []
 
 
 def is_near(level: float, known: Sequence[float]) -> bool:

@@ -10,12 +10,13 @@ from freqsgd.report.charts import memory_chart
 from freqsgd.report.memory_figure import state_memory, state_words
 from freqsgd.report.one_pass import OnePass, Streamed, window_differences
 from freqsgd.report.one_pass_figures import Points, Score, score_points
-from freqsgd.report.one_pass_words import ne_score, one_pass_tiles, one_pass_words, signed
+from freqsgd.report.one_pass_tiles import one_pass_tiles
+from freqsgd.report.one_pass_words import ne_score, one_pass_words, signed
 from freqsgd.report.opening import command_html, opening_html
 from freqsgd.report.page import Chart, Section, render
 from freqsgd.report.results import Run, number
 from freqsgd.report.sections import footer, title
-from freqsgd.report.settings import settings_table
+from freqsgd.report.settings import OPTION_NAMES, settings_table
 from freqsgd.report.tables import Column, plain_table, runs_table
 from freqsgd.report.wording import megabytes, score, thousands
 
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 __all__ = ["one_pass_sections", "render_one_pass"]
+
+PASS_NAMES = {
+    "window": "Examples of a window",
+    "checkpoint_examples": "Examples between checkpoints",
+    "evaluation_days": "Days for evaluation",
+}
 
 
 def render_one_pass(found: OnePass) -> str:
@@ -38,7 +45,9 @@ def render_one_pass(found: OnePass) -> str:
 
 def one_pass_sections(found: OnePass) -> list[Section]:
     """All sections that have something to show."""
-    settings = settings_table(found.results, "Examples of a batch")
+    settings = settings_table(
+        found.results, "Examples of a batch", option_names={**OPTION_NAMES, **PASS_NAMES}
+    )
     parts = [
         Section("All runs", runs_table(found.results.runs, columns(found))),
         Section("NE over the run", charts=tuple(ne_charts(found))),
@@ -46,6 +55,7 @@ def one_pass_sections(found: OnePass) -> list[Section]:
         Section("Learning rates", charts=tuple(rate_charts(found))),
         Section("Calibration and AUC over the run", charts=tuple(other_charts(found))),
         Section("Optimizer state", charts=tuple(state_charts(found))),
+        Section("Files left out", files_table(found)),
         Section("Settings", settings + command_html(found.results.command)),
     ]
     return [part for part in parts if part.html or part.charts]
@@ -102,18 +112,20 @@ def ne_charts(found: OnePass) -> Iterator[Chart]:
         lines = [
             (run.label, window_differences(run, base)) for run in found.runs if run is not base
         ]
-        note = f"On the same examples. Below 0 is better than {base.label}."
+        note = (
+            f"On the same examples; below 0 is better than {base.label}. "
+            "The axis follows the runs that the legend shows."
+        )
         name = f"NE of each window against {base.label}, in percent"
         yield line_chart("difference", name, figure, lines, signed, note)
 
 
 def other_charts(found: OnePass) -> Iterator[Chart]:
     """What else is measured by window."""
-    right = Score(lambda one: one.own.calibration, 3, (1.0, "as many as there are"))
+    sums = "Sum of predicted probabilities over the number of positives: 1 is right."
+    right = Score(lambda one: one.own.calibration, 3, (1.0, ""), sums)
     auc = Score(lambda one: one.own.auc, 4)
-    yield from score_charts(
-        found, "calibration", "Clicks predicted over clicks, each window", right
-    )
+    yield from score_charts(found, "calibration", "Calibration of each window", right)
     yield from score_charts(found, "auc", "AUC of each window", auc)
 
 
@@ -122,9 +134,9 @@ def score_charts(found: OnePass, name: str, title: str, score: Score) -> Iterato
     figure = figures.over_examples(found, score)
     if figure is not None:
         lines = [(run.label, score_points(run, score)) for run in found.runs]
-        note = "Each batch was scored before it was learned."
+        note = f"Each batch was scored before it was learned. {score.note}".rstrip()
         if score.level and not figure.layout.shapes:
-            note += f" The {score.level[1]}, {score.show(score.level[0])}, lies beyond the axis."
+            note += f" The {score.level[1]} level, {score.show(score.level[0])}, is off the axis."
         yield line_chart(name, title, figure, lines, score.show, note)
 
 
@@ -232,6 +244,12 @@ def rate_charts(found: OnePass) -> Iterator[Chart]:
             ["Optimizer", "Learning rate", "NE while training", "Evaluation NE"], rows
         ),
     )
+
+
+def files_table(found: OnePass) -> str:
+    """What could not be read and was to be left out."""
+    rows = [[file] for file in found.skipped]
+    return plain_table(["File and reason"], rows, kind="settings") if rows else ""
 
 
 def state_charts(found: OnePass) -> Iterator[Chart]:

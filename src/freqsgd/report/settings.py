@@ -8,7 +8,7 @@ from freqsgd.report.results import Results, Run
 from freqsgd.report.tables import plain_table
 from freqsgd.report.wording import size, thousands
 
-__all__ = ["settings_table"]
+__all__ = ["OPTION_NAMES", "settings_table"]
 
 ENDINGS = {
     "patience": "early stopping",
@@ -28,6 +28,7 @@ SETTING_NAMES = {
 OPTION_NAMES = {
     "weight_decay_power": "Decay's power of frequency",
     "max_lr": "Cap on a token's rate",
+    "halflife": "Samples in which counts halve",
     "linear_lr_scale": "Rate of linear weights, times that of vectors",
     "linear_decay_scale": "Decay of linear weights, times that of vectors",
     "model": "Model",
@@ -56,27 +57,34 @@ VALUE_NAMES = {
 }
 
 
-def settings_table(results: Results, batch: str, inapplicable: Collection[str] = ()) -> str:
+def settings_table(
+    results: Results,
+    batch: str,
+    inapplicable: Collection[str] = (),
+    option_names: Mapping[str, str] = OPTION_NAMES,
+) -> str:
     """What was chosen for every run, and how it ended: a column per run, a row per setting.
 
     ``batch`` is what the size of a batch is called; ``inapplicable`` options mean nothing here.
     """
     rows: dict[str, list[str | None]] = {}
     for place, run in enumerate(results.runs):
-        for name, value in settings(run, batch, inapplicable):
+        for name, value in settings(run, batch, inapplicable, option_names):
             rows.setdefault(name, [None] * len(results.runs))[place] = value
     head = ["Setting", *(run.label for run in results.runs)]
     return plain_table(head, [[name, *values] for name, values in rows.items()], kind="settings")
 
 
-def settings(run: Run, batch: str, inapplicable: Collection[str]) -> Iterator[tuple[str, str]]:
+def settings(
+    run: Run, batch: str, inapplicable: Collection[str], option_names: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
     """What is known of a run's settings, by name."""
     for key, name in {**SETTING_NAMES, "batch_size": batch}.items():
         if key in run.settings:
             yield name, setting(run.settings[key])
     for key, value in options(run.settings.get("options")):
         if key not in (*SETTING_NAMES, *inapplicable, "optimizer", "epochs"):
-            yield OPTION_NAMES.get(key, key), VALUE_NAMES.get((key, value), value)
+            yield option_names.get(key, key), VALUE_NAMES.get((key, value), value)
     if run.parameter_bytes:
         yield "Weights", size(run.parameter_bytes)
     if run.examples is not None:

@@ -1,0 +1,124 @@
+"""What was streamed, which rates were chosen, and what limits the scores of one-pass runs."""
+
+from __future__ import annotations
+
+from freqsgd.report.background import count_words
+from freqsgd.report.data_words import model_words
+from freqsgd.report.one_pass import OnePass, Streamed
+from freqsgd.report.wording import count_of, enumerate_words, small_number, thousands
+
+__all__ = ["caveats", "rates", "streamed"]
+
+
+def streamed(found: OnePass) -> str:
+    """Which optimizers, which model, which stream."""
+    results = found.results
+    what = (
+        f"{model_words(results.model)} in one pass over {results.dataset.get('name', 'a stream')}"
+    )
+    if len(found.runs) == 1:
+        opening = f"{found.runs[0].label} trained {what}."
+    else:
+        who = enumerate_words(run.label for run in found.runs)
+        opening = f"{count_words(results).capitalize()} trained {what}: {who}."
+    return " ".join(filter(None, (opening, examples_words(found), tables_words(found))))
+
+
+def examples_words(found: OnePass) -> str:
+    """How many examples there are of what, and how they were learned."""
+    results = found.results
+    days = results.dataset.get("days")
+    of_days = f" of {count_of(len(days), 'day')}" if isinstance(days, list) and days else ""
+    train = results.splits.get("train") or max(run.run.examples or 0 for run in found.runs)
+    batches = {run.run.settings.get("batch_size") for run in found.runs}
+    size_of = next(iter(batches))
+    batch = f" of {thousands(size_of)}" if len(batches) == 1 and isinstance(size_of, int) else ""
+    if not train:
+        return ""
+    test = results.splits.get("test")
+    kept = f"; {thousands(test)} at the end were kept for evaluation" if test else ""
+    return (
+        f"Of a stream{of_days}, {thousands(train)} examples were learned once, in batches{batch}, "
+        f"each batch scored before it was learned{kept}."
+    )
+
+
+def tables_words(found: OnePass) -> str:
+    """How many features there are, and how large their tables."""
+    fields, tokens = (found.results.dataset.get(key) for key in ("fields", "tokens"))
+    if not isinstance(fields, int) or not isinstance(tokens, int):
+        return ""
+    hashed = found.results.dataset.get("encoding") == "hash"
+    filled = ", to which tokens are hashed" if hashed else ""
+    return (
+        f"An example has {count_of(fields, 'feature')}; "
+        f"their tables have {count_of(tokens, 'row')}{filled}."
+    )
+
+
+def rates(found: OnePass) -> str:
+    """How rates were chosen, where a better one may lie, and which diverged."""
+    searched = [run for run in found.runs if len(run.tried) > 1]
+    if not searched:
+        return ""
+    counts = {len(run.tried) for run in searched}
+    tried = f"{small_number(counts.pop())} rates" if len(counts) == 1 else "several rates"
+    who = (
+        "Each optimizer"
+        if len(searched) == len(found.runs)
+        else enumerate_words(run.label for run in searched)
+    )
+    sentences = [
+        f"{who} at the best of {tried}: the one of lowest NE while training; "
+        "the evaluation examples play no part."
+    ]
+    edges = [f"{run.label} ({edge_words(run)})" for run in searched if run.at_edge]
+    if edges:
+        sentences.append(
+            "The best lies at the end of what was tried, so that a better one may lie beyond: "
+            f"{enumerate_words(edges)}."
+        )
+    failed = [
+        f"{run.label} at {one.lr:.3g}"
+        for run in searched
+        for one in run.tried
+        if one.train_ne is None
+    ]
+    if failed:
+        sentences.append(f"Diverged: {enumerate_words(failed)}.")
+    return " ".join(sentences)
+
+
+def edge_words(run: Streamed) -> str:
+    """At which end of the rates the best one is."""
+    lr = run.run.settings.get("lr")
+    end = "smallest" if lr == run.tried[0].lr else "largest"
+    return f"the {end}, {lr:.3g}" if isinstance(lr, int | float) else f"the {end}"
+
+
+def caveats(found: OnePass) -> str:
+    """What limits what the numbers can show."""
+    sentences = [sentence for run in found.runs if (sentence := ending(run))]
+    dropped = max(run.dropped or 0 for run in found.runs)
+    if dropped:
+        sentences.append(f"Malformed rows left out: {thousands(dropped)}.")
+    if found.skipped:
+        sentences.append(f"Files left out, listed below: {thousands(len(found.skipped))}.")
+    if len(found.runs) > 1:
+        sentences.append(
+            "Each optimizer ran once at the rate shown, on the same examples in the same order: "
+            "another start ends a little apart, and small differences do not rank them."
+        )
+    return " ".join(sentences)
+
+
+def ending(run: Streamed) -> str:
+    """What is unusual about how a run ended."""
+    seen = run.run.examples or (run.windows[-1].examples if run.windows else 0)
+    so_far = f"after {count_of(seen, 'example')}" if seen else "at its start"
+    if run.run.stopped == "diverged":
+        reason = f": {run.run.error.rstrip('.')}" if run.run.error else ""
+        return f"{run.label} diverged {so_far}{reason}."
+    if run.run.stopped == "interrupted":
+        return f"{run.label} was interrupted {so_far}."
+    return ""
