@@ -21,17 +21,25 @@ from freqsgd.training.one_pass import Pass, fit_stream
 from tests.training.streams import MemoryStream
 from tests.training.test_one_pass import without_time
 
-CHILD = """
-import sys
+RUNS = """
+import os, sys
 from pathlib import Path
 from freqsgd.data.lock import locked
 from freqsgd.training.one_pass import fit_stream
 from tests.training.test_one_pass_killed import PLAN, RULE, SETTINGS, stream
-folder = Path(sys.argv[1])
-with locked(folder):
-    listener = lambda progress, record: print(progress.examples, flush=True)
-    fit_stream(stream(), RULE, SETTINGS, PLAN, folder=folder, resume=True, threads=1,
-               listener=listener)
+
+def run(folder):
+    with locked(folder):
+        fit_stream(stream(), RULE, SETTINGS, PLAN, folder=folder, resume=True, threads=1,
+                   listener=lambda progress, record: print(progress.examples, flush=True))
+
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        print(os.getpid(), flush=True)
+        run(Path(line.strip()))
+        os._exit(0)
+    print("ended", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 RULE = Rule("cfsgd", 1.0, weight_decay=1e-4)
 SETTINGS = Settings(dim=8, batch_size=64)
@@ -42,16 +50,44 @@ def stream():
     return MemoryStream(sizes=(3000, 2000), rows=(2000, 3000, 2500), chunk=200)
 
 
-def start(folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", CHILD, str(folder)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+class Runs:
+    """Runs in processes of their own, forked from one that has imported everything."""
+
+    def __init__(self):
+        command = [sys.executable, "-c", RUNS]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self._parent = subprocess.Popen(command, text=True, bufsize=1, **pipes)
+
+    def start(self, folder):
+        """Begin or resume a run; wait until it has learned something."""
+        self._parent.stdin.write(f"{folder}\n")
+        self.process = int(self.line())
+        assert int(self.line()) > 0
+
+    def line(self):
+        return self._parent.stdout.readline().strip()
+
+    def kill(self):
+        os.kill(self.process, signal.SIGKILL)
+        assert self.end() == -signal.SIGKILL
+
+    def end(self):
+        """Wait for the end of the run; give its exit code."""
+        while not (line := self.line()).startswith("ended"):
+            assert line
+        return int(line.split()[1])
+
+    def close(self):
+        self._parent.stdin.close()
+        self._parent.wait()
+        self._parent.stdout.close()
 
 
-def kill(child: subprocess.Popen[str]) -> None:
-    child.send_signal(signal.SIGKILL)
-    child.wait()
-    assert child.stdout is not None
-    child.stdout.close()
+@pytest.fixture(scope="module")
+def runs():
+    made = Runs()
+    yield made
+    made.close()
 
 
 def same(folder: Path) -> None:
@@ -62,56 +98,50 @@ def same(folder: Path) -> None:
         assert torch.equal(model.state_dict()[name], value)
 
 
-def test_killed_five_times_and_resumed_gives_the_bits_of_a_whole_run(tmp_path):
+def test_killed_five_times_and_resumed_gives_the_bits_of_a_whole_run(runs, tmp_path):
     folder, rng, reached = tmp_path / "run", random.Random(0), []
     for _ in range(5):
-        child = start(folder)
-        for _ in range(rng.randrange(2, 20)):
-            line = child.stdout.readline()
+        runs.start(folder)
+        for _ in range(rng.randrange(2, 15)):
+            line = runs.line()
         time.sleep(rng.uniform(0, 0.02))  # into the middle of a step or of a checkpoint
-        kill(child)
+        runs.kill()
         reached.append(int(line))
         assert not (folder / "model.safetensors").exists()
-    assert reached == sorted(reached)
-    assert reached[-1] > reached[0]
-    child = start(folder)
-    assert child.communicate()[0]
-    assert child.returncode == 0
+    assert reached == sorted(set(reached))
+    runs.start(folder)
+    assert runs.end() == 0
     same(folder)
     assert [path.name for path in folder.iterdir()] == ["model.safetensors"]
 
 
-def test_killed_while_a_checkpoint_is_written_the_one_before_serves(tmp_path):
+def test_killed_while_a_checkpoint_is_written_the_one_before_serves(runs, tmp_path):
     folder = tmp_path / "run"
     partial, whole = folder / ".checkpoint.safetensors.tmp", folder / "checkpoint.safetensors"
-    for _ in range(50):
-        child = start(folder)
-        child.stdout.readline()
-        for _ in range(100_000):
-            if partial.exists():
-                break
-        kill(child)
+    for _ in range(20):
+        runs.start(folder)
+        while not (partial.exists() or (folder / "model.safetensors").exists()):
+            pass
+        runs.kill()
         if partial.exists():
             break
     assert partial.exists()
     assert whole.exists()
-    child = start(folder)
-    child.communicate()
-    assert child.returncode == 0
+    runs.start(folder)
+    assert runs.end() == 0
     same(folder)
     assert [path.name for path in folder.iterdir()] == ["model.safetensors"]
 
 
-def test_a_second_run_in_a_folder_is_refused_and_a_killed_one_leaves_it_free(tmp_path):
-    child = start(tmp_path)
-    child.stdout.readline()
-    os.kill(child.pid, signal.SIGSTOP)
+def test_a_second_run_in_a_folder_is_refused_and_a_killed_one_leaves_it_free(runs, tmp_path):
+    runs.start(tmp_path)
+    os.kill(runs.process, signal.SIGSTOP)
     with (
-        pytest.raises(DataError, match=rf"being used by another run \(process {child.pid}\)"),
+        pytest.raises(DataError, match=rf"being used by another run \(process {runs.process}\)"),
         locked(tmp_path),
     ):
         pass
-    kill(child)
+    runs.kill()
     with locked(tmp_path):
         assert (tmp_path / ".lock").read_text() == str(os.getpid())
     assert not (tmp_path / ".lock").exists()
