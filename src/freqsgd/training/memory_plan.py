@@ -14,6 +14,7 @@ __all__ = ["MemoryPlan", "check_memory", "counter_bytes", "memory_plan", "table_
 
 _FLOAT = 4
 _WIDE = 2**31  # counts that could come to so many have 8 bytes
+_CLOCK = 16  # of counts that fade: where they are on their scale
 _READING = 8  # blocks of rows on their way from the disk
 _BLOCK_ROWS = 1 << 16
 _RAW = 16  # bytes of a token that is read, its id included
@@ -54,9 +55,10 @@ class MemoryPlan:
     def state(self) -> int:
         """What the optimizer keeps beside them."""
         table = table_state(self.rule, self.rows, self.dim, self.counted)
+        clock = 0 if self.rule.halflife is None else _CLOCK
         floats = {"adam": 2, "adagrad": 1, "rowwise-adagrad": 1}.get(self.rule.optimizer)
         if floats is None:
-            return table
+            return table + clock
         bias = 2 * _FLOAT
         return table + bias + _FLOAT * sum(floats * size + 1 for size in self._network)
 
