@@ -81,7 +81,8 @@ def describe_log(log: ClickLog) -> list[tuple[str, str]]:
 def training_command(log: ClickLog, out: str) -> str:
     """What to type to train on the files; tables have a row for each token that can occur."""
     names = log.feature_names
-    rows = ",".join(f"{name}={size}" for name, size in zip(names, log.tokens, strict=True))
+    each = [f"{name}={size}" for name, size in zip(names, log.tokens, strict=True)]
+    rows = str(log.tokens[0]) if len(set(log.tokens)) == 1 else ",".join(each)
     return (
         f"freqsgd compare --one-pass --data {out} --label label --features {','.join(names)} "
         f"--hash-rows {rows} --out comparison"

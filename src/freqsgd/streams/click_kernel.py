@@ -17,8 +17,8 @@ __all__ = ["FEATURE", "GOLDEN", "click_rows", "draw_rows"]
 FEATURE = np.dtype(
     [
         ("size", np.int64),  # ranks
-        ("power", np.float64),  # 1 - exponent
-        ("span", np.float64),  # (size + 1) ** power - 1, or log(size + 1) where power is 0
+        ("stretch", np.float64),  # 1 / (1 - exponent), 0 where the exponent is 1
+        ("span", np.float64),  # (size + 1) ** (1 - exponent) - 1, or log(size + 1)
         ("phase_key", np.uint64),  # of the ranks' phases
         ("factor", np.int64),  # rank -> (factor * rank + shift) mod size is the permutation
         ("shift", np.int64),
@@ -62,8 +62,8 @@ def _uniform(key: Any, counter: Any) -> Any:
 def _rank(uniform: Any, feature: Any) -> Any:
     """The rank whose part of the distribution function holds a number in [0, 1)."""
     log = feature.span * uniform
-    if feature.power != 0.0:
-        log = math.log(1.0 + log) / feature.power
+    if feature.stretch != 0.0:
+        log = math.log(1.0 + log) * feature.stretch
     return min(np.int64(math.exp(log)) - 1, feature.size - 1)
 
 

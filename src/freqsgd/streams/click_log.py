@@ -180,7 +180,7 @@ class ClickLog:
                 factor += 1
             shift = int(_key(self.seed, _SHIFT, n)) % size
             phase, hidden = (_key(self.seed, purpose, n) for purpose in (_PHASE, _HIDDEN))
-            table[n] = (size, power, span, phase, factor, shift, hidden)
+            table[n] = (size, 1 / power if power else 0.0, span, phase, factor, shift, hidden)
         return table
 
     @cached_property
