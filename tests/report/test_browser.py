@@ -11,6 +11,7 @@ import pytest
 from freqsgd.report import write_report
 from tests.report.conftest import wait_until
 from tests.report.made_up import HOSTILE, make_results, make_run, make_study, make_tuned
+from tests.report.made_up_one_pass import make_one_pass, make_streamed
 from tests.report.made_up_text import make_text_results, make_text_run
 
 pytestmark = pytest.mark.ci
@@ -199,3 +200,48 @@ def test_a_diverged_run_leaves_a_page_that_works(open_page):
     page = open_page(make_results(failed, make_run("cfsgd")))
     assert page.locator("#chart-validation .scatterlayer .trace").count() >= 1
     assert "SGD diverged in its first epoch." in page.locator(".summary").inner_text()
+
+
+def test_one_pass_runs_are_drawn_over_examples_or_seconds(open_page):
+    page = open_page(make_one_pass())
+    assert page.locator(".chart").count() == 7
+    ends = "name => document.getElementById(name).data.map(trace => trace.x.at(-1))"
+    runs = make_one_pass()["runs"]
+    assert page.evaluate(ends, "chart-difference") == [1_800_000] * 3
+    page.get_by_role("radio", name="examples").focus()
+    page.keyboard.press("ArrowRight")
+    wait_until(page, "document.getElementById('chart-auc').data[0].x[0] !== 100000")
+    seconds = [run["windows"][-1]["seconds"] for run in runs]
+    for name in ("chart-window-ne", "chart-lifetime-ne", "chart-calibration", "chart-auc"):
+        assert page.evaluate(ends, name) == seconds
+        assert page.locator(f"#{name} .xtitle").text_content() == "seconds of training"
+    assert page.locator("#chart-rates .xtitle").text_content() == "learning rate"
+
+
+def test_the_axis_of_one_pass_runs_follows_those_that_are_shown(open_page):
+    page = open_page(make_one_pass())
+    span = "document.getElementById('chart-difference')._fullLayout.yaxis.range"
+    low, high = page.evaluate(span)
+    assert (low < -0.5, high > 8) == (True, True)
+    page.get_by_role("button", name="SGD", exact=True).click()
+    wait_until(page, f"{span}[1] < 2")
+    assert page.evaluate(span)[0] < 0 < page.evaluate(span)[1]
+    page.get_by_role("button", name="SGD", exact=True).click()
+    wait_until(page, f"{span}[1] > 8")
+    assert page.evaluate(span) == [low, high]
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_one_pass_runs_fit_the_screen(open_page, width):
+    page = open_page(make_one_pass(), viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    beyond = "(table => table.scrollWidth - table.clientWidth)(document.querySelector('.scroll'))"
+    assert width == 390 or page.evaluate(beyond) == 0
+
+
+def test_names_of_one_pass_runs_cannot_run_code(open_page):
+    hostile = make_streamed("adagrad", optimizer=HOSTILE, skipped=[HOSTILE])
+    page = open_page(make_one_pass(hostile, make_streamed("cfsgd"), dataset={"name": HOSTILE}))
+    page.get_by_role("radio", name="seconds").check(force=True)
+    assert page.evaluate("window.hacked") is None
+    assert HOSTILE in page.locator("h1").inner_text()

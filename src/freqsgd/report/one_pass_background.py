@@ -5,6 +5,7 @@ from __future__ import annotations
 from freqsgd.report.background import count_words
 from freqsgd.report.data_words import model_words
 from freqsgd.report.one_pass import OnePass, Streamed
+from freqsgd.report.results import number
 from freqsgd.report.wording import count_of, enumerate_words, small_number, thousands
 
 __all__ = ["caveats", "rates", "streamed"]
@@ -30,11 +31,11 @@ def examples_words(found: OnePass) -> str:
     days = results.dataset.get("days")
     of_days = f" of {count_of(len(days), 'day')}" if isinstance(days, list) and days else ""
     train = results.splits.get("train") or max(run.run.examples or 0 for run in found.runs)
-    batches = {run.run.settings.get("batch_size") for run in found.runs}
-    size_of = next(iter(batches))
-    batch = f" of {thousands(size_of)}" if len(batches) == 1 and isinstance(size_of, int) else ""
     if not train:
         return ""
+    read = (number(run.run.settings.get("batch_size")) for run in found.runs)
+    sizes = sorted({each for each in read if each is not None})
+    batch = f" of {enumerate_words(map(thousands, sizes))}" if sizes else ""
     test = results.splits.get("test")
     kept = f"; {thousands(test)} at the end were kept for evaluation" if test else ""
     return (
