@@ -1,0 +1,86 @@
+"""Models of hashed tokens predict raw files, and refuse to name tokens."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from freqsgd.data.dataset import DataError
+from freqsgd.export.vectors import Vectors
+from freqsgd.nn.fm import FM
+from freqsgd.sklearn import FMClassifier
+from freqsgd.streams.hash_encoder import HashEncoder, open_encoder
+from freqsgd.training.engine import predictor_for
+from freqsgd.training.model_folder import load_encoder, save_model
+from freqsgd.training.predict import predict_file, probabilities
+from tests.streams.days_of_files import frame_of, stream_of, write
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A model in ``tmp_path / "model"`` for the stream of ``tmp_path / "days"``."""
+    write(frame_of(300, 0), tmp_path / "days" / "1.parquet")
+    stream = stream_of(tmp_path / "days")
+    model = FM([field.size for field in stream.fields], 4)
+    model.tokens.weight.data.normal_()
+    (tmp_path / "model").mkdir()
+    save_model(tmp_path / "model", model, stream, {"record": {}, "data": stream.summary()})
+    return model
+
+
+@pytest.mark.parametrize("kind", [".parquet", ".csv", ".tsv", ".csv.gz"])
+def test_predictions_of_raw_files_have_the_bits_of_training(tmp_path, model, kind):
+    write(frame_of(300, 0).drop("click"), tmp_path / f"new{kind}")
+    ids = np.concatenate([chunk.ids for chunk in stream_of(tmp_path / "days").chunks(0, 1)])
+    logits = predictor_for(model).predict(ids)
+    wanted = np.exp(-np.logaddexp(np.float32(0), -logits))
+    found = np.concatenate(list(probabilities(tmp_path / "model", str(tmp_path / f"new{kind}"))))
+    assert found.tobytes() == wanted.tobytes()
+    predict_file(tmp_path / "model", str(tmp_path / f"new{kind}"), tmp_path / "out.csv")
+    assert len(pl.read_csv(tmp_path / "out.csv")) == 300
+
+
+def test_an_encoder_is_the_same_after_loading(tmp_path, model):
+    loaded, encoder = open_encoder(tmp_path / "model"), stream_of(tmp_path / "days").encoder
+    assert isinstance(loaded, HashEncoder)
+    assert loaded.fingerprint == encoder.fingerprint
+    assert (loaded.kind, loaded.columns, loaded.fields) == (
+        "table",
+        encoder.columns,
+        encoder.fields,
+    )
+
+
+def test_it_serves_as_the_encoding_of_other_days(tmp_path, model):
+    more = {"features": (), "hash_rows": "", "dictionary": str(tmp_path / "model")}
+    again, first = (stream_of(tmp_path / "days", **extra) for extra in (more, {}))
+    assert again.fingerprint == first.fingerprint
+    assert again.summary() == first.summary()
+
+
+def test_what_needs_names_of_tokens_is_refused_in_one_line(tmp_path, model):
+    for use in (
+        lambda: Vectors.of_model(tmp_path / "model", "user"),
+        lambda: FMClassifier.load(tmp_path / "model"),
+    ):
+        with pytest.raises(DataError, match="its tokens were hashed") as caught:
+            use()
+        assert "\n" not in str(caught.value)
+
+
+def test_encoders_that_do_not_fit(tmp_path, model):
+    path = tmp_path / "model" / "encoder.json"
+    described = json.loads(path.read_text())
+    for changed, message in (
+        ({"version": 2}, "hashed by version 2"),
+        ({"format": 9}, "the format is 9"),
+        ({"rows": [7, 7]}, "belong to another model"),
+        ({"rows": [7]}, "damaged"),
+        ({"rows": None}, "damaged"),
+    ):
+        path.write_text(json.dumps({**described, **changed}))
+        with pytest.raises(DataError, match=message):
+            load_encoder(tmp_path / "model", model)
