@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from freqsgd import training
+from freqsgd.cli.one_pass import compare_one_pass, one_pass_rules
 from freqsgd.cli.options import rates, rule_options, takes, words
 from freqsgd.cli.request import PresetName, Request, plans, request
 from freqsgd.cli.session import REPORT, any_session, command_line
@@ -17,6 +18,7 @@ from freqsgd.data.dataset import DataError
 from freqsgd.report import write_report
 from freqsgd.report.diagnosis_words import diagnosis_words
 from freqsgd.report.results import read_results
+from freqsgd.streams.options import StreamOptions
 from freqsgd.training.rules import OPTIMIZERS, Rule
 from freqsgd.training.text_settings import TextSettings
 
@@ -30,11 +32,16 @@ def compare(
         str | None,
         typer.Option(
             help=f"Some of {', '.join(OPTIMIZERS)} "
-            "(default: sgd,cfsgd,adagrad,adam; text: sgd,cfsgd and, for softmax, adam)."
+            "(default: sgd,cfsgd,adagrad,adam; text: sgd,cfsgd and, for softmax, adam; "
+            "one pass: cfsgd,adagrad,rowwise-adagrad,sgd)."
         ),
     ] = None,
     lr: Annotated[
-        str, typer.Option(help="Rates such as sgd=10,cfsgd=auto, or auto for all; else the preset.")
+        str,
+        typer.Option(
+            help="Rates such as sgd=10,cfsgd=auto, or auto for all; else the preset; "
+            "one pass: else the best of 5."
+        ),
     ] = "",
     preset_name: PresetName = "paper",
     out: Annotated[
@@ -58,6 +65,8 @@ def compare(
     Example: freqsgd compare --dataset movielens-1m --optimizers sgd,cfsgd,adam --out ml
 
     Word vectors: freqsgd compare --model skipgram --loss softmax --dataset wikitext-2 --out words
+
+    One pass: freqsgd compare --one-pass --dataset clicks-small --out clicks
     """
     names = words(asked.optimizers if optimizers is None else optimizers)
     if not names:
@@ -68,19 +77,23 @@ def compare(
         )
     given = rates(lr, names)
     lrs = [(name, given.get(name, "")) for name in names]
-    planned = plans(context, asked, rule, lrs, preset_name)
-    with any_session(asked.data, threads, out) as (loaded, watcher):
-        results = training.compare(
-            loaded,
-            [rule for rule, _ in planned],
-            [each for _, each in planned],
-            threads=threads,
-            out=out,
-            resume=resume,
-            listener=watcher.training,
-            command=command_line(),
-            diagnose=diagnose,
-        )
+    if isinstance(asked.data, StreamOptions):
+        rules = one_pass_rules(context, rule, lrs)
+        results = compare_one_pass(asked, rules, threads, out, resume)
+    else:
+        planned = plans(context, asked, rule, lrs, preset_name)
+        with any_session(asked.data, threads, out) as (loaded, watcher):
+            results = training.compare(
+                loaded,
+                [rule for rule, _ in planned],
+                [each for _, each in planned],
+                threads=threads,
+                out=out,
+                resume=resume,
+                listener=watcher.training,
+                command=command_line(),
+                diagnose=diagnose,
+            )
     print_results(results)
     for statement in diagnosis_words(read_results(results)):
         print(f"\n{statement.topic}: {statement.text}")

@@ -198,6 +198,10 @@ def rule_options(
     linear_decay_scale: Annotated[
         float, option("Weight decay of linear weights, times that of vectors.", panel=_RATES)
     ] = 1.0,
+    halflife: Annotated[
+        float | None,
+        option("Examples after which cfsgd counts an occurrence half.", panel=ONE_PASS),
+    ] = None,
 ) -> Callable[[str, float | None], Rule]:
     """A function from an optimizer's name and learning rate to its rule."""
 
@@ -211,6 +215,7 @@ def rule_options(
                 max_lr=max_lr,
                 linear_lr_scale=linear_lr_scale,
                 linear_decay_scale=linear_decay_scale,
+                halflife=halflife if optimizer == "cfsgd" else None,
             )
         except ValueError as error:
             raise DataError(str(error)) from error

@@ -11,6 +11,7 @@ from rich.progress import Progress as Bars
 
 from freqsgd.cli.table import number
 from freqsgd.training.fit import Progress
+from freqsgd.training.one_pass import StreamProgress
 from freqsgd.training.search_state import TuneProgress
 
 __all__ = ["Watcher", "console"]
@@ -75,6 +76,28 @@ class Watcher:
         words = done * (self.words or 0)
         return f"{words / progress.seconds:,.0f} words/s" if progress.seconds else ""
 
+    def streaming(self, progress: StreamProgress, record: dict[str, Any]) -> None:
+        """What :func:`freqsgd.training.one_pass.fit_stream` reports: a bar for the pass."""
+        name = _rate_of(record)
+        parts = [f"{progress.examples:,} examples"]
+        if progress.ne is not None:
+            parts.append(f"NE {progress.ne:.4f}")
+        if progress.seconds:
+            parts.append(f"{progress.examples / progress.seconds:,.0f}/s")
+        self._show(name, progress.done, 1.0, ", ".join(parts))
+
+    def passed(self, record: dict[str, Any]) -> None:
+        """A pass has come to its end: one line."""
+        if "error" in record:
+            console.print(f"{_rate_of(record):>25}  {record['error']}", soft_wrap=True)
+            return
+        console.print(
+            f"{_rate_of(record):>25}  train NE {number(record['train_ne'])}  "
+            f"evaluation NE {number(record['test_ne'])}  {record['examples']:,} examples  "
+            f"{record['samples_per_second']:,.0f}/s",
+            soft_wrap=True,
+        )
+
     def tuning(self, progress: TuneProgress) -> None:
         """What :func:`freqsgd.training.tune` reports: one line per trial, one bar for all."""
         name, outcome, left = progress.optimizer, progress.outcome, progress.seconds_left
@@ -104,6 +127,10 @@ class Watcher:
         self._bars.update(
             self._tasks[key], description=text, completed=done, total=total, note=note
         )
+
+
+def _rate_of(record: dict[str, Any]) -> str:
+    return f"{record['optimizer']}, lr {record['lr']:g}"
 
 
 def _line(epoch: dict[str, Any]) -> str:

@@ -1,19 +1,30 @@
-"""What is to be trained on what: a recommender or word vectors, as --model says."""
+"""What is to be trained on what: a recommender or word vectors (--model), in one pass or many."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from freqsgd.cli.options import chosen, data_options, is_given, settings, takes
+from freqsgd.cli.one_pass_options import one_pass_plan, stream_data, stream_settings
+from freqsgd.cli.options import (
+    ONE_PASS,
+    chosen,
+    data_options,
+    is_given,
+    option,
+    settings,
+    takes,
+)
 from freqsgd.cli.text_options import text_data, text_settings
 from freqsgd.data.dataset import DataError
 from freqsgd.data.options import DataOptions
 from freqsgd.data.text_files import has_text_name
 from freqsgd.data.text_options import TextOptions
+from freqsgd.streams.options import StreamOptions
+from freqsgd.training.one_pass import Pass
 from freqsgd.training.presets import preset, text_preset
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import MODELS, Settings
@@ -34,12 +45,15 @@ _CAPPED = ("fasgd", "cfsgd")
 class Request(NamedTuple):
     """What is asked for, whatever the optimizer."""
 
-    data: DataOptions | TextOptions
+    data: DataOptions | TextOptions | StreamOptions
     settings: Settings | TextSettings
+    plan: Pass | None = None  # of one-pass training
 
     @property
     def optimizers(self) -> str:
         """Those that are compared unless others are named."""
+        if self.plan is not None:
+            return "cfsgd,adagrad,rowwise-adagrad,sgd"
         if isinstance(self.settings, Settings):
             return "sgd,cfsgd,adagrad,adam"
         return "sgd,cfsgd,adam" if self.settings.loss == "softmax" else "sgd,cfsgd"
@@ -55,16 +69,21 @@ def _words(*, data: TextOptions, settings: TextSettings) -> Request:
     return Request(data, settings)
 
 
-def request(context: typer.Context, model: str, **options: Any) -> Request:
-    """Make what --model needs of the options that were given; refuse those of other models."""
+@takes(data=stream_data, settings=stream_settings, plan=one_pass_plan)
+def _stream(*, data: StreamOptions, settings: Settings, plan: Pass) -> Request:
+    return Request(data, settings, plan)
+
+
+def request(context: typer.Context, model: str, one_pass: bool, **options: Any) -> Request:
+    """Make what --model or --one-pass needs of the options; refuse those of other training."""
     kinds = {**dict.fromkeys(MODELS, _recommender), **dict.fromkeys(TEXT_MODELS, _words)}
     if model not in kinds:
         raise DataError(f"unknown model {model!r}; known: {', '.join(kinds)}")
-    known = inspect.signature(kinds[model]).parameters
+    if one_pass and model in TEXT_MODELS:
+        raise DataError(f"--one-pass does not go with --model {model}: it is for fm and deepfm")
+    kind = _stream if one_pass else kinds[model]
     given = {name: value for name, value in options.items() if is_given(context, name)}
-    for name in given:
-        if name not in known:
-            raise DataError(f"{_flag(context, name)} does not go with --model {model}")
+    _check_known(context, given, kind, "--one-pass" if one_pass else f"--model {model}")
     for name in ("path", "validation_data", "test_data"):
         if given.get(name) == "":
             raise DataError(f"{_flag(context, name)} names no file or folder")
@@ -75,7 +94,20 @@ def request(context: typer.Context, model: str, **options: Any) -> Request:
             f"{given['path']}: name the column that holds the label (--label); if this is text, "
             f"choose --model {' or '.join(TEXT_MODELS)}"
         )
-    return kinds[model](model=model, **given)
+    return kind(model=model, **given)
+
+
+def _check_known(
+    context: typer.Context, given: Mapping[str, Any], kind: Callable[..., Request], what: str
+) -> None:
+    """Refuse options that are for another kind of training."""
+    known, of_stream, of_words = (
+        inspect.signature(each).parameters for each in (kind, _stream, _words)
+    )
+    for name in given.keys() - known.keys():
+        if kind is _recommender and name in of_stream and name not in of_words:
+            raise DataError(f"{_flag(context, name)} needs --one-pass")
+        raise DataError(f"{_flag(context, name)} does not go with {what}")
 
 
 def _check_loss(context: typer.Context, loss: str) -> None:
@@ -85,19 +117,32 @@ def _check_loss(context: typer.Context, loss: str) -> None:
             raise DataError(f"{_flag(context, name)} does not go with --loss {loss}")
 
 
-def _options_of_both() -> inspect.Signature:
-    """Those of either kind; where their defaults differ, None stands for both."""
-    one, other = (inspect.signature(kind).parameters for kind in (_recommender, _words))
-    context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    both = {**one, **other}
-    for name in one.keys() & other.keys():
-        if one[name].default != other[name].default:
-            both[name] = both[name].replace(default=None)
-    both["model"] = both["model"].replace(default="fm")
-    return inspect.Signature([context, *both.values()])
+def _options_of_all() -> inspect.Signature:
+    """Those of any kind; where their defaults differ, None stands for all."""
+    kinds = [inspect.signature(kind).parameters for kind in (_recommender, _words, _stream)]
+    every = {**kinds[0], **kinds[1], "one_pass": _ONE_PASS}  # words say what they mean for others
+    every |= {name: p for name, p in kinds[2].items() if name not in every}
+    for name, parameter in every.items():
+        defaults = [kind[name].default for kind in kinds if name in kind]
+        if any(default != parameter.default for default in defaults):
+            every[name] = parameter.replace(default=None)
+    every["model"] = every["model"].replace(default="fm")
+    return inspect.Signature([_keyword("context", typer.Context), *every.values()])
 
 
-request.__signature__ = _options_of_both()  # type: ignore[attr-defined]
+def _keyword(name: str, annotation: Any, **default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, **default)
+
+
+_ONE_PASS = _keyword(
+    "one_pass",
+    Annotated[
+        bool,
+        option("See every example once, in the order of days.", "--one-pass", panel=ONE_PASS),
+    ],
+    default=False,
+)
+request.__signature__ = _options_of_all()  # type: ignore[attr-defined]
 
 
 def _plan(
@@ -109,6 +154,7 @@ def _plan(
     preset_name: str,
 ) -> tuple[Rule, Settings | TextSettings]:
     shared = asked.settings
+    assert not isinstance(asked.data, StreamOptions)
     if isinstance(shared, Settings):
         values = preset(preset_name, asked.data.name, shared.model, optimizer) or {}
         return chosen(rule, optimizer, lr, shared, values, context)
@@ -131,6 +177,8 @@ def plans(
     preset_name: str,
 ) -> list[tuple[Rule, Settings | TextSettings]]:
     """The rules and settings of optimizers, each with its rate as it was given."""
+    if is_given(context, "halflife"):
+        raise DataError("--halflife needs --one-pass")
     names, text = [name for name, _ in lrs], isinstance(asked.settings, TextSettings)
     if text and is_given(context, "max_lr") and not set(_CAPPED) & set(names):
         raise DataError(f"--max-lr is for {' and '.join(_CAPPED)}, not for {', '.join(names)}")

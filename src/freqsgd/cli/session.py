@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +15,15 @@ from freqsgd.cli.progress import Watcher, console
 from freqsgd.cli.threads import use_threads
 from freqsgd.data.corpus import Corpus
 from freqsgd.data.dataset import Dataset
+from freqsgd.data.lock import locked
 from freqsgd.data.options import DataOptions, load
 from freqsgd.data.text_options import TextOptions, load_text
 from freqsgd.kernels.fm import step_kernel
+from freqsgd.streams.options import StreamOptions, open_stream
+from freqsgd.streams.stream import Stream
 from freqsgd.training.interrupt import InterruptedFitError
 
-__all__ = ["REPORT", "any_session", "command_line", "session"]
+__all__ = ["REPORT", "any_session", "command_line", "session", "stream_session"]
 
 REPORT = "report.html"
 
@@ -54,9 +57,22 @@ def any_session(
 
 
 @contextmanager
+def stream_session(
+    options: StreamOptions, threads: int | None, out: Path | None
+) -> Iterator[tuple[Stream, Watcher]]:
+    """The same for a stream, of which only the names and columns of its files are read yet."""
+    with _watching(threads, out) as watcher:
+        stream = open_stream(options)
+        watcher.compiling()
+        step_kernel(np.int32)
+        yield stream, watcher
+
+
+@contextmanager
 def _watching(threads: int | None, out: Path | None) -> Iterator[Watcher]:
+    """Show progress, and keep other runs from the folder meanwhile."""
     use_threads(threads)
-    with Watcher() as watcher:
+    with nullcontext() if out is None else locked(out), Watcher() as watcher:
         try:
             yield watcher
         except InterruptedFitError:

@@ -1,4 +1,4 @@
-"""Options of word vectors; those that recommenders have too say what they mean for both."""
+"""Options of word vectors; those that other training has too say what they mean for all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def text_data(
     dataset: Annotated[
         str | None,
         option(
-            "synthetic (default), movielens-1m, criteo; "
+            "synthetic (default), movielens-1m, criteo; one pass: clicks-small (default); "
             "text: zipf-text (default), wikitext-2, wikitext-103.",
             panel=DATA,
         ),
@@ -26,6 +26,7 @@ def text_data(
         str | None,
         option(
             "Your own .csv, .tsv, .parquet or a folder of these; "
+            "one pass: a folder of days, or a pattern such as 'logs/day-*'; "
             "text: a file of one paragraph a line, .gz, or a folder.",
             "--data",
             panel=DATA,
@@ -78,7 +79,8 @@ def text_data(
 def text_settings(
     model: Annotated[str, option("fm, deepfm; text: cbow, skipgram.", panel=MODEL)] = "skipgram",
     dim: Annotated[
-        int, option("Size of the vectors (default: 64, deepfm 16, text 300).", panel=MODEL)
+        int,
+        option("Size of the vectors (default: 64, deepfm and one pass 16, text 300).", panel=MODEL),
     ] = 300,
     epochs: Annotated[
         int | None, option("At most (default: 60; text: softmax 20, negative 5).", panel=MODEL)
@@ -94,7 +96,8 @@ def text_settings(
     batch_size: Annotated[
         int | None,
         option(
-            "Samples of a step (default: 1024); text: paragraphs (softmax 96, negative 1024).",
+            "Samples of a step (default: 1024, one pass 4096); "
+            "text: paragraphs (softmax 96, negative 1024).",
             panel=MODEL,
         ),
     ] = None,
@@ -113,7 +116,14 @@ def text_settings(
     loss: Annotated[
         str, option("softmax over all words, or negative: negative sampling.", panel=_TEXT)
     ] = "negative",
-    window: Annotated[int, option("Words on each side.", panel=_TEXT)] = 4,
+    window: Annotated[
+        int,
+        option(
+            "Text: words on each side (default: 4); "
+            "one pass: examples of a window of the metrics (100,000).",
+            panel=MODEL,
+        ),
+    ] = 4,
     windows: Annotated[
         str | None,
         option(

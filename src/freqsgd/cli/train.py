@@ -8,12 +8,14 @@ from typing import Annotated
 
 import typer
 
+from freqsgd.cli.one_pass import one_pass_rules, train_one_pass
 from freqsgd.cli.options import rule_options, takes
 from freqsgd.cli.request import PresetName, Request, plans, request
 from freqsgd.cli.session import REPORT, any_session, command_line
 from freqsgd.cli.table import print_results
 from freqsgd.data.dataset import DataError
 from freqsgd.report import write_report
+from freqsgd.streams.options import StreamOptions
 from freqsgd.training.compare import RESULTS, describe, fit_any, write_results
 from freqsgd.training.rules import OPTIMIZERS, Rule
 
@@ -38,23 +40,31 @@ def train(
     Example: freqsgd train --data clicks.csv --label click --features user,item --out model
 
     Word vectors: freqsgd train --model skipgram --data corpus.txt --out vectors
+
+    One pass: freqsgd train --one-pass --data logs --label click --features user,item
+    --hash-rows 1e6 --lr 1 --out model
     """
-    ((its_rule, settings),) = plans(context, asked, rule, [(optimizer, lr)], preset_name)
-    with any_session(asked.data, threads, out) as (loaded, watcher):
-        record = fit_any(
-            loaded,
-            its_rule,
-            settings,
-            threads=threads,
-            folder=out,
-            resume=resume,
-            listener=watcher.training,
-        )
-    results = describe(loaded, settings, threads, command_line())
-    results["runs"].append(record)
+    if isinstance(asked.data, StreamOptions):
+        (one_rule,) = one_pass_rules(context, rule, [(optimizer, lr)])
+        results = train_one_pass(asked, one_rule, threads, out, resume)
+    else:
+        ((its_rule, settings),) = plans(context, asked, rule, [(optimizer, lr)], preset_name)
+        with any_session(asked.data, threads, out) as (loaded, watcher):
+            record = fit_any(
+                loaded,
+                its_rule,
+                settings,
+                threads=threads,
+                folder=out,
+                resume=resume,
+                listener=watcher.training,
+            )
+        results = describe(loaded, settings, threads, command_line())
+        results["runs"].append(record)
     write_results(results, out / RESULTS)
     write_report(results, out / REPORT)
-    if record["stopped"] == "diverged":
-        raise DataError(record["error"])
+    for run in results["runs"]:
+        if run["stopped"] == "diverged":
+            raise DataError(run["error"])
     print_results(results)
     print(f"\nmodel: {out}")

@@ -1,0 +1,94 @@
+"""What compare and train do with --one-pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from freqsgd.cli.options import is_given, rate
+from freqsgd.cli.request import Request
+from freqsgd.cli.session import command_line, stream_session
+from freqsgd.data.dataset import DataError
+from freqsgd.streams.options import StreamOptions
+from freqsgd.training.compare_streams import add_run, compare_streams, describe_stream
+from freqsgd.training.one_pass import Pass, fit_stream
+from freqsgd.training.rules import Rule
+from freqsgd.training.settings import Settings
+
+__all__ = ["compare_one_pass", "one_pass_rules", "train_one_pass"]
+
+
+def one_pass_rules(
+    context: typer.Context,
+    rule: Callable[[str, float | None], Rule],
+    lrs: Sequence[tuple[str, str]],
+) -> list[Rule]:
+    """The rules of optimizers, each with its rate as it was given; None: to be found."""
+    for name, flag in (("preset_name", "--preset"), ("diagnose", "--diagnose")):
+        if is_given(context, name):
+            raise DataError(f"{flag} does not go with --one-pass")
+    names = [name for name, _ in lrs]
+    if is_given(context, "halflife") and "cfsgd" not in names:
+        raise DataError(f"--halflife is for cfsgd, not for {', '.join(names)}")
+    if "auto" in dict(lrs).values():
+        raise DataError(
+            "--lr auto does not go with --one-pass: without --lr, compare tries 5 rates"
+        )
+    return [rule(name, rate(lr)) for name, lr in lrs]
+
+
+def compare_one_pass(
+    asked: Request, rules: list[Rule], threads: int | None, out: Path | None, resume: bool
+) -> dict[str, Any]:
+    """The results of a comparison."""
+    options, settings, plan = _parts(asked)
+    with stream_session(options, threads, out) as (stream, watcher):
+        return compare_streams(
+            stream,
+            rules,
+            settings,
+            plan,
+            threads=threads,
+            out=out,
+            resume=resume,
+            listener=watcher.streaming,
+            finished=watcher.passed,
+            command=command_line(),
+        )
+
+
+def train_one_pass(
+    asked: Request, rule: Rule, threads: int | None, out: Path, resume: bool
+) -> dict[str, Any]:
+    """The results of one run, whose model is written to the folder."""
+    if rule.lr is None:
+        raise DataError(
+            "--one-pass needs a learning rate (--lr): freqsgd compare --one-pass --optimizers "
+            f"{rule.optimizer} tries 5 and keeps the model of the best"
+        )
+    options, settings, plan = _parts(asked)
+    with stream_session(options, threads, out) as (stream, watcher):
+        _, record = fit_stream(
+            stream,
+            rule,
+            settings,
+            plan,
+            threads=threads,
+            folder=out,
+            resume=resume,
+            listener=watcher.streaming,
+        )
+        results = describe_stream(stream, settings, threads, command_line())
+        add_run(results, stream, record)
+    return results
+
+
+def _parts(asked: Request) -> tuple[StreamOptions, Settings, Pass]:
+    data, settings, plan = asked
+    assert isinstance(data, StreamOptions)
+    assert isinstance(settings, Settings)
+    assert plan is not None
+    return data, settings, plan

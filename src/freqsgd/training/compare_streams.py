@@ -1,0 +1,142 @@
+"""Several optimizers on one pass over a stream, each at the best of its learning rates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from freqsgd.data.dataset import DataError
+from freqsgd.streams.clicks import ClickStream
+from freqsgd.streams.stream import Stream
+from freqsgd.training.compare import MODELS, RESULTS, check_names, heading, write_results
+from freqsgd.training.memory_plan import check_memory, memory_plan
+from freqsgd.training.one_pass import Pass, StreamListener, fit_stream
+from freqsgd.training.rate_store import RATES, RateStore
+from freqsgd.training.rules import Rule
+from freqsgd.training.settings import Settings
+from freqsgd.training.stream_rates import candidates
+
+__all__ = ["add_run", "compare_streams", "describe_stream"]
+
+
+def compare_streams(
+    stream: Stream,
+    rules: Iterable[Rule],
+    settings: Settings,
+    plan: Pass | None = None,
+    *,
+    threads: int | None = None,
+    out: Path | None = None,
+    resume: bool = False,
+    listener: StreamListener | None = None,
+    finished: Callable[[dict[str, Any]], None] | None = None,
+    command: str | None = None,
+) -> dict[str, Any]:
+    """Train with each optimizer; return the content of ``results.json``.
+
+    The best of an optimizer's rates is that of the lowest NE over the days that it learned from,
+    each example scored before it was learned; the evaluation days play no part.
+
+    Args:
+        stream: the examples
+        rules: the optimizers; one without learning rate is trained at each of its grid
+        settings: what they share
+        plan: windows, checkpoints and evaluation days
+        threads: of the kernels
+        out: a folder for results and the best model of each optimizer
+        resume: go on where a comparison with the same options ended
+        listener: called some times a second with the progress and record of the current rate
+        finished: called with the record of every rate that has come to its end
+        command: the command line that does the same, for ``results.json``
+    """
+    rules, plan = list(rules), plan or Pass()
+    check_names(rules)
+    examples = stream.summary()["rows"]
+    for rule in chain(*map(candidates, rules)):  # before the first of them has taken its hours
+        check_memory(memory_plan(stream.fields, rule, settings, examples=examples))
+    if out is not None and not resume and any((out / name).exists() for name in (RESULTS, RATES)):
+        raise DataError(f"{out} holds results already: use --resume, or another --out")
+    results = describe_stream(stream, settings, threads, command)
+    store = None if out is None else RateStore(out, _shared(stream, settings, plan))
+
+    def train(rule: Rule) -> dict[str, Any]:
+        folder = None if store is None else store.place(rule)
+        options: dict[str, Any] = {"folder": folder, "resume": resume, "listener": listener}
+        record = fit_stream(stream, rule, settings, plan, threads=threads, **options)[1]
+        if finished is not None:
+            finished(record)
+        return record
+
+    for rule in rules:
+        model = None if out is None else out / MODELS / rule.optimizer
+        add_run(results, stream, _best_of(candidates(rule), train, store, model))
+        if out is not None:
+            write_results(results, out / RESULTS)
+    return results
+
+
+def _best_of(
+    rules: list[Rule],
+    train: Callable[[Rule], dict[str, Any]],
+    store: RateStore | None,
+    model: Path | None,
+) -> dict[str, Any]:
+    """The record of the best rate, which tells of the others too."""
+    records: list[dict[str, Any]] = []
+    best = 0
+    for number, rule in enumerate(rules):
+        record = None if store is None else store.record(rule)
+        if record is None:
+            record = train(rule)
+            if store is not None:
+                store.keep(rule, record)
+        records.append(record)
+        best = min(best, number, key=lambda k: _loss(records[k]))
+        if store is not None and model is not None:
+            store.settle(rule, model, best == number and "error" not in record)
+    search = [
+        {"lr": record["lr"], "train_ne": record["train_ne"], "test_ne": record["test_ne"],
+         "error": record.get("error")}
+        for record in records
+    ]  # fmt: skip
+    at_edge = len(rules) > 1 and best in (0, len(rules) - 1)
+    return {**records[best], "search": search, "search_edge": at_edge}
+
+
+def _loss(record: dict[str, Any]) -> float:
+    """What the best rate has least of; a rate that diverged is worse than any other."""
+    ne = record["train_ne"]
+    return float("inf") if ne is None or "error" in record else float(ne)
+
+
+def _shared(stream: Stream, settings: Settings, plan: Pass) -> dict[str, Any]:
+    """What decides on results, whatever the rate."""
+    how = {**asdict(settings), **asdict(plan)}
+    del how["checkpoint_examples"], how["checkpoint_steps"]
+    return {"data": stream.fingerprint, **how}
+
+
+def describe_stream(
+    stream: Stream, settings: Settings, threads: int | None, command: str | None = None
+) -> dict[str, Any]:
+    """The content of ``results.json`` without runs."""
+    results = heading(stream.summary(), {"train": 0, "test": 0}, settings, threads, command)
+    return {**results, "one_pass": True}
+
+
+def add_run(results: dict[str, Any], stream: Stream, record: dict[str, Any]) -> None:
+    """Add a run, and what its end tells of the examples."""
+    results["runs"].append(record)
+    if record["stopped"] == "end":
+        results["splits"] = {"train": record["examples"], "test": record["test_rows"] or 0}
+        if isinstance(stream, ClickStream) and "best_possible" not in results:
+            results["best_possible"] = _best_possible(stream, len(record["days"]))
+
+
+def _best_possible(stream: ClickStream, learned: int) -> dict[str, float | None]:
+    """What the true probabilities score on the days learned from, and on those after."""
+    train, test = stream.truth(0, learned), stream.truth(learned, len(stream.days))
+    return {"train_ne": train.ne, "test_ne": test.ne, "test_auc": test.auc}
