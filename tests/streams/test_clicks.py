@@ -114,9 +114,13 @@ def test_whole_generations_are_counted_exactly() -> None:
     assert ClickLog((10,), (1.0,), days=31, new_tokens=0.1).tokens == (40,)
 
 
+FEW_TOKENS = ClickLog((2, 3), (1.0, 0.5), linear_std=3.0, drift=0.5)  # their odds turn a lot
+
+
 @pytest.mark.parametrize("rate", [0.003, 0.1, 0.7])
-def test_every_day_has_the_base_rate(rate: float) -> None:
-    log = replace(CLICKS_SMALL, base_rate=rate, rows=2 * BLOCK_ROWS)
+@pytest.mark.parametrize("log", [CLICKS_SMALL, FEW_TOKENS])
+def test_every_day_has_the_base_rate(log: ClickLog, rate: float) -> None:
+    log = replace(log, base_rate=rate, rows=2 * BLOCK_ROWS)
     for day in (0, 4, 9):
         blocks = [log.block(day, number) for number in (0, 1)]
         p = np.concatenate([block.probabilities for block in blocks]).astype(np.float64)

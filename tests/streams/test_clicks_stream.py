@@ -54,6 +54,9 @@ def test_a_stream_goes_on_from_any_position(row: int) -> None:
     for all_rows, later in zip(whole, joined(rest), strict=True):
         np.testing.assert_array_equal(all_rows[LOG.rows + row :], later)
     assert rest[0].day == (2 if row == LOG.rows else 1)
+    numbers = np.concatenate([chunk.numbers for chunk in rest])
+    rows = np.arange(LOG.rows + row, 3 * LOG.rows)
+    np.testing.assert_array_equal(numbers, rows % LOG.rows + 1)
     assert rest[-1].done == 1
     assert all(chunk.ids.flags.c_contiguous for chunk in rest)
 
