@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from freqsgd.data.dataset import DataError
 from freqsgd.training import checkpoint
+from freqsgd.training.available_memory import forget_peak, peak_memory
 
 
 @pytest.fixture
@@ -121,3 +122,14 @@ def test_tensors_are_read_into_those_given_where_they_fit(saved):
 
 def test_the_description_is_there_without_the_tensors(saved):
     assert checkpoint.describe(saved[0]) == {"epoch": 3, "x": 0.1}
+
+
+def test_a_large_tensor_is_written_and_read_without_another_copy(tmp_path):
+    if peak_memory() is None:
+        pytest.skip("this system does not tell")
+    path, tensors = tmp_path / "c.safetensors", {"a": torch.ones(50_000_000)}
+    forget_peak()
+    before = peak_memory()
+    checkpoint.save(path, tensors, {})
+    checkpoint.load(path, tensors)
+    assert peak_memory() < before + tensors["a"].nbytes // 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import signal
 
 import numpy as np
 import pytest
@@ -217,8 +218,6 @@ def test_a_run_that_was_broken_off_goes_on_to_the_same_bits(optimizer, settings,
 
 @pytest.mark.parametrize("batch", [7, 30])
 def test_after_ctrl_c_it_goes_on_from_there(batch, tmp_path):
-    import signal
-
     told = []
 
     def listen(progress, record):
@@ -242,6 +241,46 @@ def test_after_ctrl_c_it_goes_on_from_there(batch, tmp_path):
     assert went_on.count(False) == max(0, 25 - batch)
     assert went_on.count(True) == 11
     whole, expected = fit_stream(MemoryStream(), RULE, SETTINGS)
+    assert without_time(record) == without_time(expected)
+    assert torch.equal(model.tokens.weight, whole.tokens.weight)
+
+
+class Damaged(MemoryStream):
+    """The first file of each day is left out half-way, after three malformed rows of it."""
+
+    def chunks(self, first, last, start=None):
+        dropped = 0 if start is None else start.dropped
+        for chunk in super().chunks(first, last, start):
+            if chunk.file % 2 == 0 and chunk.numbers[0] > 100:
+                said = f"file {chunk.file} is damaged"
+                if said not in self.skipped:
+                    self.skipped.append(said)
+                    dropped += 3
+            else:
+                yield dataclasses.replace(chunk, dropped=dropped)
+
+
+@pytest.mark.parametrize("batch", [3, 10, 20, 24])
+def test_what_was_left_out_is_told_once_also_after_a_resume(batch, tmp_path):
+    plan = Pass(checkpoint_examples=64)
+    options = {"folder": tmp_path / "run", "listener": interrupt_at(batch)}
+    with pytest.raises(KeyboardInterrupt):
+        fit_stream(Damaged(), RULE, SETTINGS, plan, **options)
+    _, record = fit_stream(Damaged(), RULE, SETTINGS, plan, folder=tmp_path / "run", resume=True)
+    assert record["skipped"] == [f"file {n} is damaged" for n in (0, 2, 4)]
+    assert record["dropped"] == 9
+
+
+def test_a_run_interrupted_after_its_last_batch_ends_at_once(tmp_path):
+    def listen(progress, record):
+        if progress.done == 1.0:
+            signal.raise_signal(signal.SIGINT)
+
+    stream, folder = MemoryStream(rows=(500,)), tmp_path / "run"
+    with pytest.raises(InterruptedFitError):
+        fit_stream(stream, RULE, SETTINGS, folder=folder, listener=listen)
+    model, record = fit_stream(stream, RULE, SETTINGS, folder=folder, resume=True)
+    whole, expected = fit_stream(stream, RULE, SETTINGS)
     assert without_time(record) == without_time(expected)
     assert torch.equal(model.tokens.weight, whole.tokens.weight)
 

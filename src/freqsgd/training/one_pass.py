@@ -27,7 +27,14 @@ from freqsgd.training.memory_plan import check_memory, memory_plan
 from freqsgd.training.model_folder import MODEL
 from freqsgd.training.prepare import new_model
 from freqsgd.training.progressive import Progressive
-from freqsgd.training.resuming import CHECKPOINT, check_same, plain_settings, used_for
+from freqsgd.training.resuming import (
+    CHECKPOINT,
+    check_same,
+    in_parts,
+    part_of,
+    plain_settings,
+    used_for,
+)
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
 from freqsgd.training.tally import Tally
@@ -159,7 +166,8 @@ class _Run:
         self.progressive = Progressive(self.plan.window, self.stream.days)
         self.progress = StreamProgress()
         self.position: Position | None = None  # where to go on
-        self.dropped = 0
+        self.dropped = 0  # malformed rows of the evaluation
+        self.skipped: list[str] = []  # files that were left out before the run was resumed
         self.record: dict[str, Any] = {
             "optimizer": rule.optimizer,
             "lr": rule.lr,
@@ -241,7 +249,7 @@ class _Run:
         for first, last in pairwise(cuts):
             part = slice(first, last)
             self.progressive.add(logits[part], batch.labels[part], int(batch.days[first]))
-        self.position, self.dropped = batch.position, batch.dropped
+        self.position = batch.position
 
     def _evaluate(self, tally: Tally) -> None:
         """Score the last days."""
@@ -249,6 +257,7 @@ class _Run:
             tally.add(self.engine.predict(batch.ids), batch.labels)
             if not math.isfinite(tally.sums[0]):
                 raise DivergedError(self.engine.steps - 1)
+            self.dropped = batch.dropped
             self._tell(batch)
 
     def _batches(self, first: int, last: int, start: Position | None) -> Iterator[Batch]:
@@ -275,31 +284,28 @@ class _Run:
             "seconds": seconds,
             "samples_per_second": self.learned / seconds if seconds else None,
             "peak_memory_bytes": peak_memory(),
-            "dropped": self.dropped,
-            "skipped": list(self.stream.skipped),
+            "dropped": self.dropped + (self.position.dropped if self.position else 0),
+            "skipped": self._skipped(),
         }
+
+    def _skipped(self) -> list[str]:
+        return list(dict.fromkeys([*self.skipped, *self.stream.skipped]))
 
     # ---- checkpoints -----------------------------------------------------------------------------
 
     def _tensors(self) -> dict[str, Tensor]:
-        parts = {
-            "model": self.model.state_dict(),
-            "optimizer": self.engine.state,
-            "tallies": self.progressive.tensors,
-        }
-        return {
-            f"{part}.{name}": tensor
-            for part, tensors in parts.items()
-            for name, tensor in tensors.items()
-        }
+        return in_parts(
+            model=self.model.state_dict(),
+            optimizer=self.engine.state,
+            tallies=self.progressive.tensors,
+        )
 
     def _description(self) -> dict[str, Any]:
         return {
             "progress": asdict(self.progress),
             "progressive": self.progressive.state,
             "position": self.position,
-            "dropped": self.dropped,
-            "skipped": list(self.stream.skipped),
+            "skipped": self._skipped(),
             "samples": self.engine.samples,
             "steps": self.engine.steps,
             "data": self.about,
@@ -326,16 +332,12 @@ class _Run:
         self.progress = StreamProgress(**saved["progress"])
         if self.record["stopped"] is not None:
             return
-        part = {
-            prefix: {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-            for prefix in ("model.", "optimizer.")
-        }
-        self.model.load_state_dict(part["model."])
-        self.engine.load_state(part["optimizer."], saved["samples"], saved["steps"])
+        self.model.load_state_dict(part_of(tensors, "model"))
+        self.engine.load_state(part_of(tensors, "optimizer"), saved["samples"], saved["steps"])
         self.progressive.load(saved["progressive"])
         self.record |= {"windows": self.progressive.windows, "days": self.progressive.of_days}
         self.position = Position(*saved["position"])
-        self.dropped = saved["dropped"]
+        self.skipped = saved["skipped"]
 
     def _check_same(self, path: Path) -> None:
         saved = checkpoint.describe(path)

@@ -6,11 +6,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from freqsgd.data.dataset import DataError
 from freqsgd.training.model_folder import MODEL, make_folder
 from freqsgd.training.settings import Settings
 
-__all__ = ["CHECKPOINT", "check_same", "plain_settings", "used_for"]
+__all__ = ["CHECKPOINT", "check_same", "in_parts", "part_of", "plain_settings", "used_for"]
 
 CHECKPOINT = "checkpoint.safetensors"
 _FREE = ("checkpoint_steps", "checkpoint_examples")  # options that do not change the result
@@ -57,6 +59,17 @@ def check_same(
             f"cannot resume from {path}: it was written with {name} {then.get(name)}, now "
             f"{name} is {now.get(name)}; use the same options, or another folder"
         )
+
+
+def in_parts(**parts: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of all parts of a checkpoint, by part and name."""
+    return {f"{part}.{k}": v for part, tensors in parts.items() for k, v in tensors.items()}
+
+
+def part_of(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
+    """The tensors of one part, by their own names."""
+    prefix = f"{part}."
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
 
 def plain_settings(settings: Settings) -> dict[str, Any]:

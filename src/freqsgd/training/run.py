@@ -19,7 +19,7 @@ from freqsgd.training import checkpoint
 from freqsgd.training.engine import DivergedError
 from freqsgd.training.interrupt import Interrupt, InterruptedFitError
 from freqsgd.training.model_folder import MODEL
-from freqsgd.training.resuming import CHECKPOINT, check_same, used_for
+from freqsgd.training.resuming import CHECKPOINT, check_same, in_parts, part_of, used_for
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
 from freqsgd.training.text_settings import TextSettings
@@ -285,9 +285,6 @@ class Run(ABC, Generic[M]):
     def _save(self) -> None:
         if self.folder is None:
             return
-        tensors = {f"model.{k}": v for k, v in self.model.state_dict().items()}
-        tensors |= {f"optimizer.{k}": v for k, v in self.engine.state.items()}
-        tensors["losses"] = torch.from_numpy(self.losses)
         description = {
             "progress": asdict(self.progress),
             "samples": self.engine.samples,
@@ -296,7 +293,11 @@ class Run(ABC, Generic[M]):
             "torch_threads": self.torch_threads,
             "record": self.record,
         }
-        checkpoint.save(self.folder / CHECKPOINT, tensors, description)
+        checkpoint.save(self.folder / CHECKPOINT, self._tensors(), description)
+
+    def _tensors(self) -> dict[str, Tensor]:
+        tensors = in_parts(model=self.model.state_dict(), optimizer=self.engine.state)
+        return {**tensors, "losses": torch.from_numpy(self.losses)}
 
     def _finished(self, folder: Path) -> tuple[M, dict[str, Any]]:
         """What a run that came to its end has left."""
@@ -308,15 +309,11 @@ class Run(ABC, Generic[M]):
     def _resume(self, folder: Path) -> None:
         """Go on from the folder's checkpoint."""
         path = folder / CHECKPOINT
-        tensors, saved = checkpoint.load(path)
-        self._check_same(path, saved)
-        part = {
-            prefix: {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-            for prefix in ("model.", "optimizer.")
-        }
-        self.model.load_state_dict(part["model."])
-        self.engine.load_state(part["optimizer."], saved["samples"], saved["steps"])
-        self.losses = tensors["losses"].numpy().copy()
+        self._check_same(path, checkpoint.describe(path))
+        tensors, saved = checkpoint.load(path, self._tensors())
+        self.model.load_state_dict(part_of(tensors, "model"))
+        self.engine.load_state(part_of(tensors, "optimizer"), saved["samples"], saved["steps"])
+        self.losses = tensors["losses"].numpy()
         self.progress = Progress(**saved["progress"])
         self.record = saved["record"]
         if self.record["best_epoch"] is not None:
