@@ -20,4 +20,5 @@ def whole_words(data: bytes) -> NDArray[np.uint64]:
 def joined(texts: pl.Series) -> tuple[bytes, NDArray[np.int32]]:
     """All texts, one byte apart, and where each of them stops."""
     data = str(texts.str.join(" ").item()).encode()
-    return data, (texts.str.len_bytes().cast(pl.Int32) + 1).cum_sum().to_numpy() - 1
+    stops = np.cumsum(texts.str.len_bytes().to_numpy() + np.uint32(1), dtype=np.int32)
+    return data, stops - np.int32(1)

@@ -19,7 +19,7 @@ from freqsgd.streams.hashing import hash_integers, hash_rows
 
 __all__ = ["HashCoder"]
 
-_TILE = 1 << 13  # rows whose ids stay in the cache while all columns are hashed
+_TILE = 1 << 15  # rows whose ids stay in the cache while all columns are hashed
 _LARGEST = 2**63 - 1
 _NONE = np.empty(0, np.bool_)
 
