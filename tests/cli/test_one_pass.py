@@ -1,0 +1,237 @@
+"""``--one-pass`` as a user runs it: days of files in, models, results and predictions out."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from freqsgd.cli.app import run as app_run
+from freqsgd.data.lock import locked
+from freqsgd.training.model_folder import load_encoder, load_model
+
+DAYS, ROWS = 4, 600
+OWN = ["--label", "click", "--features", "user,shop", "--hash-rows", "user=200,shop=50"]
+QUICK = ["--one-pass", *OWN, "--dim", "4", "--batch-size", "100", "--threads", "1"]
+
+
+@pytest.fixture(scope="module")
+def days(tmp_path_factory):
+    """The same days as folders of Parquet files and as CSV files; the shop decides, mostly."""
+    folder, rng = tmp_path_factory.mktemp("days"), np.random.default_rng(0)
+    (folder / "csv").mkdir()
+    for day in range(DAYS):
+        user, shop = rng.integers(0, 80, ROWS), rng.integers(0, 20, ROWS)
+        label = ((shop % 2 == 0) ^ (rng.random(ROWS) < 0.2)).astype(int)
+        frame = pl.DataFrame({"user": [f"u{i}" for i in user], "shop": shop, "click": label})
+        frame.write_csv(folder / "csv" / f"day-{day}.csv")
+        (folder / "parquet" / f"day-{day}").mkdir(parents=True)
+        for part, rows in enumerate((slice(0, 250), slice(250, ROWS))):
+            path = folder / "parquet" / f"day-{day}" / f"part-{part}.parquet"
+            frame[rows].write_parquet(path)
+    return folder
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, tmp_path):
+    """Runs a command in this process; returns what it printed."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments, code=0):
+        monkeypatch.setattr(sys, "argv", ["freqsgd", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            app_run()
+        printed = capsys.readouterr()
+        assert ended.value.code == code, printed.err
+        return printed.out if code == 0 else printed.err
+
+    return call
+
+
+def results_of(folder):
+    return json.loads((folder / "results.json").read_text(), parse_constant=pytest.fail)
+
+
+def timeless(results):
+    """Results without what differs from run to run."""
+    times = ("seconds", "samples_per_second", "peak_memory_bytes")
+    runs = [
+        {
+            **{key: value for key, value in run.items() if key not in times},
+            "windows": [{**window, "seconds": None} for window in run["windows"]],
+        }
+        for run in results["runs"]
+    ]
+    return {**results, "runs": runs, "created": None, "command": None}
+
+
+def losses(probabilities, labels):
+    return -np.log(np.where(labels == 1, probabilities, 1 - probabilities))
+
+
+@pytest.mark.parametrize("model", ["fm", "deepfm"])
+def test_predictions_of_a_trained_model_score_what_its_evaluation_says(
+    model, days, command, tmp_path
+):
+    printed = command("train", *QUICK, "--data", days / "parquet", "--model", model, "--lr", 1,
+                      "--window", 500, "--out", "m")  # fmt: skip
+    assert "model: m" in printed
+    (run,) = results_of(tmp_path / "m")["runs"]
+    last = days / "csv" / f"day-{DAYS - 1}.csv"
+    command("predict", "m", last, "--out", "p.csv")
+    with (tmp_path / "p.csv").open() as file:
+        told = np.array([float(row["probability"]) for row in csv.DictReader(file)])
+    labels = pl.read_csv(last)["click"].to_numpy()
+    assert run["test_rows"] == ROWS
+    assert run["test_loss"] == pytest.approx(losses(told, labels).mean(), abs=1e-5)
+    assert run["test_calibration"] == pytest.approx(told.sum() / labels.sum(), abs=1e-5)
+    entropy = losses(np.full(ROWS, labels.mean()), labels).mean()
+    assert run["test_ne"] == pytest.approx(run["test_loss"] / entropy, abs=1e-6)
+    loaded, _ = load_model(tmp_path / "m")
+    ids = np.concatenate(list(load_encoder(tmp_path / "m", loaded).encode_file(str(last))))
+    expected = loaded.eval()(torch.from_numpy(ids)).sigmoid().detach().numpy()
+    np.testing.assert_allclose(told, expected, atol=1e-5)
+    assert [day["examples"] for day in run["days"]] == [ROWS] * (DAYS - 1)
+    assert [window["examples"] for window in run["windows"]] == [500, 1000, 1500, 1800]
+
+
+def test_csv_and_parquet_days_train_the_same_model(days, command, tmp_path):
+    for kind in ("csv", "parquet"):
+        command("train", *QUICK, "--data", days / kind, "--lr", 1, "--out", kind)
+    one, other = (load_model(tmp_path / kind)[0].tokens.weight for kind in ("csv", "parquet"))
+    assert torch.equal(one, other)
+
+
+def test_a_dictionary_takes_the_place_of_hashing(days, command, tmp_path):
+    columns = ["--label", "click", "--features", "user,shop"]
+    command("train", "--data", days / "csv" / "day-0.csv", *columns, "--dim", 4, "--epochs", 1,
+            "--lr", 1, "--out", "first")  # fmt: skip
+    command("train", "--one-pass", "--data", f"{days}/csv/day-*.csv", "--label", "click",
+            "--dictionary", "first", "--lr", 1, "--batch-size", 100, "--out", "m")  # fmt: skip
+    results = results_of(tmp_path / "m")
+    assert results["dataset"]["encoding"] == "dictionary"
+    assert results["dataset"]["tokens"] == sum(load_model(tmp_path / "first")[0].sizes)
+    assert "probability" in command("predict", "m", days / "csv" / "day-3.csv")
+
+
+def test_compare_writes_results_report_and_the_best_models(days, command, tmp_path):
+    printed = command("compare", *QUICK, "--data", days / "parquet", "--lr", "sgd=3",
+                      "--halflife", 5000, "--out", "out")  # fmt: skip
+    results = results_of(tmp_path / "out")
+    names = ["cfsgd", "adagrad", "rowwise-adagrad", "sgd"]
+    assert [run["optimizer"] for run in results["runs"]] == names
+    assert [len(run["search"]) for run in results["runs"]] == [5, 5, 5, 1]
+    assert [run["halflife"] for run in results["runs"]] == [5000, None, None, None]
+    for run in results["runs"]:
+        tried = {each["lr"]: each["train_ne"] for each in run["search"] if each["error"] is None}
+        assert run["train_ne"] == tried[run["lr"]] == min(tried.values())
+        _, description = load_model(tmp_path / "out" / "models" / run["optimizer"])
+        assert description["record"]["lr"] == run["lr"]
+    assert results["one_pass"] is True
+    assert results["splits"] == {"train": ROWS * (DAYS - 1), "test": ROWS}
+    assert results["dataset"]["days"] == [f"day-{day}" for day in range(DAYS)]
+    assert results["command"].startswith("freqsgd compare --one-pass")
+    assert "<html" in (tmp_path / "out" / "report.html").read_text()
+    for name in names:
+        assert name in printed
+
+
+def test_a_comparison_that_is_killed_resumes_to_the_same_results(days, command, tmp_path):
+    arguments = ["compare", *QUICK, "--data", str(days / "csv"), "--optimizers", "cfsgd,adagrad",
+                 "--checkpoint-examples", "300"]  # fmt: skip
+    command(*arguments, "--out", "whole")
+    program = [sys.executable, "-m", "freqsgd", *arguments, "--out", str(tmp_path / "out")]
+    for lines, resume in ((2, []), (5, ["--resume"])):
+        child = subprocess.Popen([*program, *resume], stderr=subprocess.PIPE, text=True)
+        for _ in range(lines):
+            child.stderr.readline()
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        child.stderr.close()
+        assert list((tmp_path / "out" / "rates").glob("*.json"))
+    command(*arguments, "--out", "out", "--resume")
+    assert timeless(results_of(tmp_path / "out")) == timeless(results_of(tmp_path / "whole"))
+    for name in ("cfsgd", "adagrad"):
+        one, other = (load_model(tmp_path / o / "models" / name)[0] for o in ("out", "whole"))
+        assert torch.equal(one.tokens.weight, other.tokens.weight)
+
+
+def test_a_second_run_on_the_same_folder_is_refused(days, command, tmp_path):
+    with locked(tmp_path / "out"):
+        for arguments in (["compare"], ["train", "--lr", "1"]):
+            refused = command(*arguments, *QUICK, "--data", days / "csv", "--out", "out", code=2)
+            assert "out is being used by another run" in refused
+        assert "being used" in command("compare", "--samples", 1000, "--out", "out", code=2)
+    command("train", *QUICK, "--data", days / "csv", "--lr", 1, "--out", "out")
+
+
+def test_tables_that_do_not_fit_are_refused_with_the_arithmetic(
+    days, command, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("freqsgd.training.memory_plan.available_memory", lambda: 24_000_000_000)
+    refused = command("compare", "--one-pass", "--data", days / "csv", "--label", "click",
+                      "--features", "user", "--hash-rows", "1e8", "--dim", 32, "--optimizers",
+                      "cfsgd,adam", "--out", "out", code=2)  # fmt: skip
+    assert "adam does not fit: 100,000,000 rows x 33 weights x 4 bytes = 13.2 GB" in refused
+    assert "26.4 GB of optimizer state" in refused
+    assert "cfsgd would take" in refused
+    assert not list((tmp_path / "out").glob("*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--one-pass", "--epochs", "3"], "--epochs does not go with --one-pass"),
+        (["--one-pass", "--patience", "3"], "--patience does not go with --one-pass"),
+        (["--one-pass", "--split", "time:t"], "--split does not go with --one-pass"),
+        (["--one-pass", "--test-data", "t.csv"], "--test-data does not go with --one-pass"),
+        (["--one-pass", "--lr-decay", "linear"], "--lr-decay does not go with --one-pass"),
+        (["--one-pass", "--min-count", "2"], "--min-count does not go with --one-pass"),
+        (["--one-pass", "--samples", "10"], "--samples does not go with --one-pass"),
+        (["--one-pass", "--tail", "exponential"], "--tail does not go with --one-pass"),
+        (["--one-pass", "--checkpoint-steps", "9"], "--checkpoint-steps does not go with"),
+        (["--one-pass", "--negatives", "9"], "--negatives does not go with --one-pass"),
+        (["--one-pass", "--diagnose"], "--diagnose does not go with --one-pass"),
+        (["--one-pass", "--preset", "best"], "--preset does not go with --one-pass"),
+        (["--one-pass", "--model", "cbow"], "--one-pass does not go with --model cbow"),
+        (["--one-pass", "--optimizers", "fasgd"], "fasgd must know beforehand"),
+        (["--one-pass", "--lr", "auto"], "compare tries 5 rates"),
+        (["--one-pass", "--lr", "cfsgd=0"], "--lr 0 would learn nothing"),
+        (["--one-pass", "--window", "0"], "window must be at least 1"),
+        (["--one-pass", "--checkpoint-examples", "0"], "checkpoint_examples must be at least 1"),
+        (["--one-pass", "--halflife", "0"], "halflife"),
+        (["--one-pass", "--halflife", "9", "--optimizers", "sgd"], "--halflife is for cfsgd"),
+        (["--one-pass", "--dataset", "criteo"], "'criteo' is no stream"),
+        (["--one-pass", "--data", ""], "--data names no file or folder"),
+        (["--one-pass", "--data", "nowhere", *OWN], "nowhere"),
+        (["--hash-rows", "10"], "--hash-rows needs --one-pass"),
+        (["--dictionary", "m"], "--dictionary needs --one-pass"),
+        (["--skip-bad-files"], "--skip-bad-files needs --one-pass"),
+        (["--allow-missing-days"], "--allow-missing-days needs --one-pass"),
+        (["--checkpoint-examples", "9"], "--checkpoint-examples needs --one-pass"),
+        (["--halflife", "9"], "--halflife needs --one-pass"),
+        (["--window", "9"], "--window needs --one-pass"),
+        (["--model", "cbow", "--hash-rows", "9"], "--hash-rows does not go with --model cbow"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused_by_name(arguments, words, command):
+    refused = command("compare", *arguments, code=2)
+    assert words in refused
+    assert refused.count("\n") == 1
+
+
+def test_train_wants_a_rate_and_says_how_to_find_it(command):
+    refused = command("train", "--one-pass", code=2)
+    assert "freqsgd compare --one-pass --optimizers cfsgd tries 5" in refused
+
+
+def test_a_rate_at_which_nothing_is_learned_ends_training(days, command):
+    refused = command("train", *QUICK, "--data", days / "csv", "--lr", 1e12, "--out", "m", code=2)
+    assert "try a smaller learning rate" in refused
