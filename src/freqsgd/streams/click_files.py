@@ -18,6 +18,7 @@ __all__ = ["PART_ROWS", "write_clicks"]
 
 PART_ROWS = 1 << 20
 _GROUP_ROWS = 1 << 18
+_TILE = 1 << 11  # rows that stay in the cache while they become columns
 
 
 def write_clicks(
@@ -69,6 +70,11 @@ def _parts(log: ClickLog, folder: Path) -> Iterator[tuple[Path, pl.DataFrame, in
 
 
 def _frame(log: ClickLog, blocks: list[ClickBlock]) -> pl.DataFrame:
-    tokens = np.concatenate([block.tokens for block in blocks])
-    columns = {name: tokens[:, n].copy() for n, name in enumerate(log.feature_names)}
-    return pl.DataFrame({"label": np.concatenate([block.labels for block in blocks]), **columns})
+    labels = np.concatenate([block.labels for block in blocks])
+    columns = np.empty((len(log.sizes), len(labels)), np.int32)
+    start = 0
+    for block in blocks:
+        for some in np.array_split(block.tokens, -(-len(block.tokens) // _TILE)):
+            columns[:, start : start + len(some)] = some.T
+            start += len(some)
+    return pl.DataFrame({"label": labels, **dict(zip(log.feature_names, columns, strict=True))})
