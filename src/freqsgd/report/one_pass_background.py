@@ -8,7 +8,7 @@ from freqsgd.report.one_pass import OnePass, Streamed
 from freqsgd.report.results import number
 from freqsgd.report.wording import count_of, enumerate_words, small_number, thousands
 
-__all__ = ["caveats", "rates", "streamed"]
+__all__ = ["caveats", "rate_limits", "rates", "streamed"]
 
 
 def streamed(found: OnePass) -> str:
@@ -58,8 +58,8 @@ def tables_words(found: OnePass) -> str:
 
 
 def rates(found: OnePass) -> str:
-    """How rates were chosen, where a better one may lie, and which diverged."""
-    searched = [run for run in found.runs if len(run.tried) > 1]
+    """How rates were chosen, and what limits that."""
+    searched = with_rates(found)
     if not searched:
         return ""
     counts = {len(run.tried) for run in searched}
@@ -69,10 +69,21 @@ def rates(found: OnePass) -> str:
         if len(searched) == len(found.runs)
         else enumerate_words(run.label for run in searched)
     )
-    sentences = [
+    chosen = (
         f"{who} at the best of {tried}: the one of lowest NE while training; "
         "the evaluation examples play no part."
-    ]
+    )
+    return " ".join([chosen, *rate_limits(found)])
+
+
+def with_rates(found: OnePass) -> list[Streamed]:
+    """Runs whose rate was chosen among several."""
+    return [run for run in found.runs if len(run.tried) > 1]
+
+
+def rate_limits(found: OnePass) -> list[str]:
+    """Where a better rate may lie, and which rates diverged."""
+    searched, sentences = with_rates(found), []
     edges = [f"{run.label} ({edge_words(run)})" for run in searched if run.at_edge]
     if edges:
         sentences.append(
@@ -87,7 +98,7 @@ def rates(found: OnePass) -> str:
     ]
     if failed:
         sentences.append(f"Diverged: {enumerate_words(failed)}.")
-    return " ".join(sentences)
+    return sentences
 
 
 def edge_words(run: Streamed) -> str:

@@ -29,7 +29,7 @@ __all__ = ["Points", "Score", "differences", "over_examples", "rates_tried", "sc
 Points = list[tuple[Window, float]]
 
 MARKED = 12  # markers on a line
-SETTLED = 0.1  # of the examples: what lies before them may be cut off, being far worse
+SETTLED = 0.2  # of the examples: what lies before them may be cut off, being far worse
 DEEPEST = 0.05  # NE above the best of an optimizer's rates that is shown
 LEAST_SPAN = 1e-4  # of an axis of scores
 

@@ -9,6 +9,7 @@ from freqsgd.report import one_pass_figures as figures
 from freqsgd.report.charts import memory_chart
 from freqsgd.report.memory_figure import state_memory, state_words
 from freqsgd.report.one_pass import OnePass, Streamed, window_differences
+from freqsgd.report.one_pass_background import rate_limits
 from freqsgd.report.one_pass_figures import Points, Score, score_points
 from freqsgd.report.one_pass_tiles import one_pass_tiles
 from freqsgd.report.one_pass_words import ne_score, one_pass_words, signed
@@ -77,7 +78,7 @@ def columns(found: OnePass) -> list[Column]:
 
     return [
         column("Evaluation NE", lambda run: run.test.ne, ne_score, min),
-        column(against, found.difference, signed, min),
+        column(against, found.difference, signed),
         column("Evaluation AUC", lambda run: run.test.auc, score, max),
         column("Calibration", lambda run: run.test.calibration, score, nearest_to_one),
         column("NE while training", lambda run: run.train.ne, ne_score, min),
@@ -207,8 +208,9 @@ def days_table(found: OnePass) -> str:
         test = found.results.splits.get("test")
         scores = [shown(run.test.ne, ne_score) for run in found.runs]
         rows.append(["Evaluation", shown(test, thousands), *scores])
-    note = '<p class="note">Of each day before it was learned; evaluation was not learned.</p>'
-    return plain_table(["Day", "Examples", *(run.label for run in found.runs)], rows) + note
+    words = "Each day was scored before it was learned; the evaluation examples never were learned."
+    head = ["Day", "Examples", *(run.label for run in found.runs)]
+    return plain_table(head, rows) + f'<p class="note">{words}</p>'
 
 
 def rate_charts(found: OnePass) -> Iterator[Chart]:
@@ -239,7 +241,8 @@ def rate_charts(found: OnePass) -> Iterator[Chart]:
         title="NE while training by learning rate",
         figure=figure,
         description=f"Line chart of NE while training by learning rate: {'; '.join(words)}.",
-        note="The large marker is the rate that was chosen." + cut_off(figure, ne_score),
+        note=" ".join(["The large marker is the rate that was chosen.", *rate_limits(found)])
+        + cut_off(figure, ne_score),
         data=plain_table(
             ["Optimizer", "Learning rate", "NE while training", "Evaluation NE"], rows
         ),

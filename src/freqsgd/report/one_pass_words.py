@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from statistics import median
 
 from freqsgd.report.memory_figure import state_words
@@ -17,7 +18,7 @@ __all__ = ["apart_words", "ne_score", "of_optimizer", "one_pass_words", "ranking
 MINUS = "\N{MINUS SIGN}"
 MEANING = (
     "NE is the mean loss over that of always predicting the share of positive labels: "
-    "less is better, and 1 has learned nothing."
+    "less is better, 1 is no better than that."
 )
 
 
@@ -28,6 +29,7 @@ def one_pass_words(found: OnePass) -> list[Statement]:
         "Streamed": streamed(found),
         capitalized(found.ne_name): lowest(found),
         f"Against {base.label if base else BASELINE}": against_baseline(found),
+        "While training": while_training(found),
         "Over the run": over_the_run(found),
         "Calibration": calibration(found),
         "Memory": memory(found),
@@ -80,20 +82,35 @@ def against_baseline(found: OnePass) -> str:
     return f"{name} {why}, so differences are against {base.label}. {told_of}"
 
 
+def while_training(found: OnePass) -> str:
+    """The NE of every example before it was learned, if that is not what runs are compared by."""
+    told = listed(found, lambda run: run.train.ne, ne_score) if found.is_evaluated else ""
+    return f"NE of all examples, each scored before it was learned: {told}." if told else ""
+
+
 def over_the_run(found: OnePass) -> str:
     """In how many windows runs were below the baseline."""
     base = found.baseline
     if base is None:
         return ""
     told = [
-        f"{run.label} in {sum(each < 0 for each in apart)} of {count_of(len(apart), 'window')} "
-        f"(median difference {signed(median(apart))}%)"
+        f"{run.label} {windows_words(apart)}"
         for run in found.runs
         if run is not base and (apart := [each for _, each in window_differences(run, base)])
     ]
     if not told:
         return ""
     return f"NE below that of {base.label} on the same examples: {'; '.join(told)}."
+
+
+def windows_words(apart: Sequence[float]) -> str:
+    """How often a run was below the baseline, by how much, and by how much at the end."""
+    below = sum(each < 0 for each in apart)
+    end = apart[-math.ceil(len(apart) / 4) :]
+    return (
+        f"in {below} of {count_of(len(apart), 'window')} (median difference "
+        f"{signed(median(apart))}%, in the last quarter {signed(median(end))}%)"
+    )
 
 
 def calibration(found: OnePass) -> str:
