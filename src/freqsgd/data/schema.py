@@ -48,6 +48,7 @@ def check_file(
     ``others`` are names of columns of single values: the label, what the split goes by.
     """
     if isinstance(form, TextFormat) and form.layouts:
+        check_names(path, list(form.layouts[0]), list(others))
         return  # no header: rows that do not fit are malformed
     schema = file_schema(path, form)
     check_names(path, list(schema), [*(column.name for column in columns), *others])
