@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -37,48 +37,16 @@ from freqsgd.training.resuming import (
 )
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
+from freqsgd.training.stream_pass import (
+    Pass,
+    StreamListener,
+    StreamProgress,
+    check_one_pass,
+    days_to_learn,
+)
 from freqsgd.training.tally import Tally
 
 __all__ = ["Pass", "StreamListener", "StreamProgress", "fit_stream"]
-
-
-@dataclass(frozen=True)
-class Pass:
-    """How a stream is gone through.
-
-    Args:
-        window: examples of a window of the metrics
-        checkpoint_examples: write a checkpoint after so many examples
-        evaluation_days: the last days, which are not learned from; none if there is one day only
-    """
-
-    window: int = 100_000
-    checkpoint_examples: int | None = None
-    evaluation_days: int = 1
-
-    def __post_init__(self) -> None:
-        if self.window < 1:
-            raise ValueError(f"window must be at least 1, got {self.window}")
-        if self.checkpoint_examples is not None and self.checkpoint_examples < 1:
-            raise ValueError(
-                f"checkpoint_examples must be at least 1, got {self.checkpoint_examples}"
-            )
-        if self.evaluation_days < 0:
-            raise ValueError(f"evaluation_days must be at least 0, got {self.evaluation_days}")
-
-
-@dataclass
-class StreamProgress:
-    """Where a run is."""
-
-    examples: int = 0  # learned
-    done: float = 0.0  # the part of the days to learn from, or of the evaluation, from 0 to 1
-    seconds: float = 0.0  # of reading and learning
-    ne: float | None = None  # of all examples so far
-    evaluating: bool = False
-
-
-StreamListener = Callable[[StreamProgress, dict[str, Any]], None]
 
 
 def fit_stream(
@@ -121,10 +89,10 @@ class _Run:
         threads: int | None,
         folder: Path | None,
     ) -> None:
-        _check(rule, settings)
+        check_one_pass(rule, settings)
         self.stream, self.rule, self.settings, self.plan = stream, rule, settings, plan
         self.threads, self.folder = threads, folder
-        self.learned_days = _days_to_learn(stream, plan)
+        self.learned_days = days_to_learn(stream, plan)
         summary = stream.summary()
         self.rows = summary.pop("rows", None)
         self.about = {**summary, "data": stream.fingerprint}
@@ -342,35 +310,6 @@ class _Run:
     def _check_same(self, path: Path) -> None:
         saved = checkpoint.describe(path)
         check_same(path, saved, self.about, self.options, self.torch_threads)
-
-
-def _check(rule: Rule, settings: Settings) -> None:
-    """Refuse what one pass cannot do."""
-    if rule.lr is None:
-        raise DataError(f"one pass needs a learning rate for {rule.optimizer}: give lr")
-    if rule.optimizer == "fasgd":
-        raise DataError(
-            "fasgd must know the frequencies of all tokens beforehand, which a stream does not "
-            "tell: use cfsgd, which counts them on the way"
-        )
-    if settings.lr_decay != "constant":
-        raise DataError(
-            f"lr_decay {settings.lr_decay} needs to know how many examples will come: in one "
-            "pass the learning rate is constant"
-        )
-
-
-def _days_to_learn(stream: Stream, plan: Pass) -> int:
-    """How many days are learned from; the others are for evaluation."""
-    days = len(stream.days)
-    if days == 1:
-        return 1
-    if plan.evaluation_days >= days:
-        raise DataError(
-            f"{stream.name} has {days} days: with {plan.evaluation_days} for evaluation there is "
-            "none to learn from"
-        )
-    return days - plan.evaluation_days
 
 
 def _options(settings: Settings) -> dict[str, Any]:
