@@ -217,7 +217,7 @@ def test_tables_that_do_not_fit_are_refused_with_the_arithmetic(
         (["--allow-missing-days"], "--allow-missing-days needs --one-pass"),
         (["--checkpoint-examples", "9"], "--checkpoint-examples needs --one-pass"),
         (["--halflife", "9"], "--halflife needs --one-pass"),
-        (["--window", "9"], "--window needs --one-pass"),
+        (["--window", "9"], "--window does not go with --model fm"),
         (["--model", "cbow", "--hash-rows", "9"], "--hash-rows does not go with --model cbow"),
     ],
 )

@@ -101,9 +101,11 @@ def _check_known(
     context: typer.Context, given: Mapping[str, Any], kind: Callable[..., Request], what: str
 ) -> None:
     """Refuse options that are for another kind of training."""
-    known, of_stream = (inspect.signature(each).parameters for each in (kind, _stream))
+    known, of_stream, of_words = (
+        inspect.signature(each).parameters for each in (kind, _stream, _words)
+    )
     for name in given.keys() - known.keys():
-        if kind is _recommender and name in of_stream:
+        if kind is _recommender and name in of_stream.keys() - of_words.keys():
             raise DataError(f"{_flag(context, name)} needs --one-pass")
         raise DataError(f"{_flag(context, name)} does not go with {what}")
 
