@@ -166,7 +166,8 @@ def step_kernel(mark_type: Any) -> Any:
 # (slots). The occurrences of a row are chained: heads[slot], following[that], ..., -1.
 _Scratch = namedtuple(
     "_Scratch",
-    "rows positions following heads slots before logits labels bits small gradient zeros",
+    "rows positions following heads slots times marked slopes rates scales logits labels bits "
+    "small gradient zeros",
 )
 
 
@@ -183,12 +184,16 @@ def _scratch(job, marks):
         following=np.empty(length, np.int32),
         heads=np.empty(length, np.int32),
         slots=np.empty(length, np.int64),  # row of each slot
-        before=np.empty(length, marks.dtype),  # its mark before the batch
+        times=np.empty(length, np.int32),  # how often it occurs
+        marked=np.empty(length, marks.dtype),  # its mark before the batch, and then after it
+        slopes=np.empty(length, np.float64),  # sum of its slopes
+        rates=np.empty(length, np.float64),
+        scales=np.empty(length, np.float64),
         logits=np.empty(CHUNK, np.float32),  # of a block's samples, as are the next three
         labels=np.empty(CHUNK, np.float32),
         bits=np.empty(CHUNK, np.int32),
         small=np.empty(CHUNK, np.float32),
-        gradient=np.empty(job.dim + 1, np.float32),  # of a row, or its A
+        gradient=np.empty(job.dim + 1, np.float32),
         zeros=np.zeros(job.dim + 1, np.float32),  # stands for the row of an empty column
     )
 
@@ -437,31 +442,17 @@ def _update_field(job, step, size, field, shard, scratch, marks):
     lr = numba.carray(pointer(job.lrs), step + 1, dtype=np.float64)[step]
     if job.dense != 0:
         _update_others(job, step, lr, field, shard, mark, scratch.zeros)
-    dim, address, sizes = job.dim, job.weight, _corrections(job, step)
-    row_bytes = (dim + 1) * 4
+    if job.gains != 0:
+        _count_fading(job, step, found, scratch)
+    else:
+        for k in range(found):
+            scratch.marked[k] += job.counted * scratch.times[k]
     for k in range(found):
-        if k + AHEAD < found:
-            coming = scratch.slots[k + AHEAD]
-            prefetch_row(address + coming * row_bytes, row_bytes)
-            prefetch(job.marks + coming * marks.itemsize)
-            first = scratch.positions[scratch.heads[k + AHEAD]]
-            prefetch_row_only(job.sums + first * dim * 4, dim * 4)
-        row, head = scratch.slots[k], scratch.heads[k]
-        slope, times = _add_up(job, field, scratch, head)
-        added = float(job.counted * times)
-        if job.gains != 0:
-            added = _fading(job, step, scratch, head)
-        count = scratch.before[k] + added
-        mark[row] = marks.dtype.type(count)
-        if job.rule == LAW:
-            p = _frequency(job, step, size, row, count)
-            _apply_law(job, lr, p, times / size, row, slope, scratch.gradient)
-        elif job.rule == ROWWISE_ADAGRAD:
-            p = _frequency(job, step, size, row, count)
-            _rowwise_adagrad(job, lr, p, times / size, row, slope, scratch.gradient)
-        else:
-            _complete(job, row, slope, scratch.gradient)
-            _elementwise(job, row, lr, sizes, scratch.gradient)
+        mark[scratch.slots[k]] = scratch.marked[k]
+    if job.rule == LAW:
+        _apply_law(job, step, size, lr, field, found, scratch)
+    else:
+        _apply_adaptive(job, step, size, lr, field, found, scratch)
 
 
 @compiled
@@ -476,11 +467,12 @@ def _find_occurrences(job, size, field, shard, scratch, marks):
         scratch.following,
         scratch.heads,
     )
-    slots, before = scratch.slots, scratch.before
+    slots, times, marked, sums = scratch.slots, scratch.times, scratch.marked, scratch.slopes
     batch, shift, mask, address = job.batch, job.shift, job.shards - 1, job.marks
     spans = numba.carray(pointer(job.spans), (job.fields, 4), dtype=np.int64)
     of_batch = numba.carray(pointer(job.rows), job.columns * batch, dtype=np.int64)
     mark = numba.carray(pointer(address), 1, dtype=marks.dtype)
+    slopes = numba.carray(pointer(job.slopes), batch, dtype=np.float32)
     length = 0
     for c in range(spans[field, 0], spans[field, 1]):
         for b in range(size):
@@ -493,112 +485,138 @@ def _find_occurrences(job, size, field, shard, scratch, marks):
     for i in range(length - 1, -1, -1):
         if i >= BLOCK:
             prefetch(address + rows[i - BLOCK] * marks.itemsize)
-        row = rows[i]
+        row, slope = rows[i], slopes[positions[i]]
         old = mark[row]
         if old >= 0:
-            slots[found], before[found], following[i], heads[found] = row, old, -1, i
+            slots[found], marked[found], times[found] = row, old, 1
+            sums[found], following[i], heads[found] = slope, -1, i
             mark[row] = -1 - found
             found += 1
         else:
             slot = np.int64(-1 - old)
+            times[slot] += 1
+            sums[slot] += slope
             following[i], heads[slot] = heads[slot], i
     return found
 
 
 @compiled
-def _fading(job, step, scratch, head):
-    """What the occurrences of a row add to its count where counts fade."""
+def _count_fading(job, step, found, scratch):
+    """Count the occurrences of each row where counts fade."""
     gains = numba.carray(pointer(job.gains), job.batch, dtype=np.float64)
     factors = numba.carray(pointer(job.factors), step + 1, dtype=np.float64)
-    gained = 0.0
-    i = head
-    while i >= 0:
-        gained += gains[scratch.positions[i]]
-        i = scratch.following[i]
-    return gained * factors[step]
+    for k in range(found):
+        gained, i = 0.0, scratch.heads[k]
+        while i >= 0:
+            gained += gains[scratch.positions[i]]
+            i = scratch.following[i]
+        scratch.marked[k] += gained * factors[step]
 
 
-@inlined
-def _frequency(job, step, size, row, count):
-    """How often a row occurs, per sample."""
+@compiled
+def _frequencies(job, step, size, found, scratch):
+    """Write the frequencies of the rows found into ``rates``."""
+    slots, rates = scratch.slots, scratch.rates
     if job.frequencies != 0:
-        return float(numba.carray(pointer(job.frequencies), 1, dtype=np.float32)[row])
-    if job.gains != 0:
-        return count / numba.carray(pointer(job.masses), step + 1, dtype=np.float64)[step]
-    if job.counted != 0:
-        return count / float(job.samples + step * job.batch + size)
-    return 1.0
+        given = numba.carray(pointer(job.frequencies), 1, dtype=np.float32)
+        for k in range(found):
+            rates[k] = given[slots[k]]
+    elif job.counted != 0:
+        n = float(job.samples + step * job.batch + size)
+        if job.gains != 0:
+            n = numba.carray(pointer(job.masses), step + 1, dtype=np.float64)[step]
+        for k in range(found):
+            rates[k] = scratch.marked[k] / n
+    else:
+        for k in range(found):
+            rates[k] = 1.0
 
 
-@inlined
-def _apply_law(job, lr, p, q, row, slope, summed):
+@compiled
+def _apply_law(job, step, size, lr, field, found, scratch):
     """Row <- (1 + eta G - decay) row - eta A; rates by the law of :mod:`freqsgd.rates`."""
-    dim = job.dim
-    start = job.weight + row * (dim + 1) * 4
-    eta, part, linear_part = rate(p, lr, job.power, job.cap), 0.0, 0.0
-    linear_eta = eta * job.linear_lr
-    if job.weight_decay != 0:
-        strength, power = job.weight_decay, job.weight_decay_power
-        part = decay(p, q, eta, strength, power)
-        linear_part = decay(p, q, linear_eta, strength * job.linear_decay, power)
-    scale, by = np.float32(1.0 + eta * slope - part), np.float32(-eta)
-    _scale_and_add(start, np.int64(summed.ctypes.data), dim, scale, by)
-    theta = number_at(start + dim * 4)
-    set_number(start + dim * 4, theta - linear_eta * slope - linear_part * theta)
+    _frequencies(job, step, size, found, scratch)
+    slots, times, slopes, rates, scales = (
+        scratch.slots,
+        scratch.times,
+        scratch.slopes,
+        scratch.rates,
+        scratch.scales,
+    )
+    dim, address = job.dim, job.weight
+    stride = dim + 1
+    power, cap = job.power, job.cap
+    strength, decay_power = job.weight_decay, job.weight_decay_power
+    linear_lr, linear_decay = job.linear_lr, job.linear_decay
+    weight = numba.carray(pointer(address), 1, dtype=np.float32)
+    if strength == 0:
+        for k in range(found):
+            rates[k] = rate(rates[k], lr, power, cap)
+        for k in range(found):
+            scales[k] = 1.0 + rates[k] * slopes[k]
+        for k in range(found):
+            weight[slots[k] * stride + dim] -= rates[k] * linear_lr * slopes[k]
+    else:
+        for k in range(found):
+            p, q = rates[k], times[k] / size
+            eta = rate(p, lr, power, cap)
+            part = decay(p, q, eta, strength, decay_power)
+            linear = decay(p, q, eta * linear_lr, strength * linear_decay, decay_power)
+            rates[k], scales[k] = eta, 1.0 + eta * slopes[k] - part
+            theta = weight[slots[k] * stride + dim]
+            weight[slots[k] * stride + dim] = theta - eta * linear_lr * slopes[k] - linear * theta
+    for k in range(found):
+        if k + AHEAD < found:
+            prefetch_row(address + slots[k + AHEAD] * stride * 4, dim * 4)
+            first = scratch.positions[scratch.heads[k + AHEAD]]
+            prefetch_row_only(job.sums + first * dim * 4, dim * 4)
+        start = address + slots[k] * stride * 4
+        scale, by = np.float32(scales[k]), np.float32(-rates[k])
+        _add_up(job, field, scratch, scratch.heads[k], scale, by, start)
 
 
 @inlined
-def _scale_and_add(start, source, dim, scale, by):
-    """Replace a vector by ``scale * vector + by * source``."""
-    whole = dim - dim % LANES
-    scales, steps = splat(scale), splat(by)
-    for j in range(0, 4 * whole, 4 * LANES):
-        store(start + j, scales * load(start + j) + steps * load(source + j))
-    for j in range(4 * whole, 4 * dim, 4):
-        set_number(start + j, scale * number_at(start + j) + by * number_at(source + j))
-
-
-@inlined
-def _add_up(job, field, scratch, head):
-    """Write A of a row, ``extra`` included, into ``gradient``; return G and its occurrences."""
+def _add_up(job, field, scratch, head, scale, by, start):
+    """Replace a row's vector by ``scale * vector + by * A``; A includes ``extra``."""
     dim = job.dim
-    to = np.int64(scratch.gradient.ctypes.data)
     whole, j = dim - dim % LANES, 0
-    slope, times = 0.0, 0
+    scales, steps = splat(scale), splat(by)
     while j + 4 * LANES <= dim:
-        a, b, c, d, slope, times = _chain_four(job, field, scratch, head, j * 4)
-        store(to + j * 4, a)
-        store(to + (j + LANES) * 4, b)
-        store(to + (j + 2 * LANES) * 4, c)
-        store(to + (j + 3 * LANES) * 4, d)
+        a, b, c, d = _chain_four(job, field, scratch, head, j * 4)
+        at = start + j * 4
+        store(at, scales * load(at) + steps * a)
+        store(at + 4 * LANES, scales * load(at + 4 * LANES) + steps * b)
+        store(at + 8 * LANES, scales * load(at + 8 * LANES) + steps * c)
+        store(at + 12 * LANES, scales * load(at + 12 * LANES) + steps * d)
         j += 4 * LANES
     if j + 2 * LANES <= dim:
-        a, b, slope, times = _chain_two(job, field, scratch, head, j * 4)
-        store(to + j * 4, a)
-        store(to + (j + LANES) * 4, b)
+        a, b = _chain_two(job, field, scratch, head, j * 4)
+        at = start + j * 4
+        store(at, scales * load(at) + steps * a)
+        store(at + 4 * LANES, scales * load(at + 4 * LANES) + steps * b)
         j += 2 * LANES
     if j < whole:
-        a, slope, times = _chain_one(job, field, scratch, head, j * 4)
-        store(to + j * 4, a)
+        at = start + j * 4
+        a = _chain_one(job, field, scratch, head, j * 4)
+        store(at, scales * load(at) + steps * a)
     for j in range(whole, dim):
-        s, slope, times = _chain_number(job, field, scratch, head, j * 4)
-        set_number(to + j * 4, s)
-    return slope, times
+        at = start + j * 4
+        s = _chain_number(job, field, scratch, head, j * 4)
+        set_number(at, scale * number_at(at) + by * s)
 
 
 # The next four take A over the occurrences of a row, for some of its numbers: four vectors, two,
-# one, and a single number; and, each of them, G and the number of occurrences.
+# one, and a single number.
 
 
 @inlined
 def _chain_four(job, field, scratch, head, offset):
     a = b = c = d = splat(np.float32(0))
-    slope, times, i = 0.0, 0, head
+    i = head
     while i >= 0:
         position = np.int64(scratch.positions[i])
         i = scratch.following[i]
-        number = number_at(job.slopes + position * 4)
-        slope, times, g = slope + number, times + 1, splat(number)
+        g = splat(number_at(job.slopes + position * 4))
         at = job.sums + position * job.dim * 4 + offset
         a, b = a + g * load(at), b + g * load(at + 4 * LANES)
         c, d = c + g * load(at + 8 * LANES), d + g * load(at + 12 * LANES)
@@ -606,75 +624,84 @@ def _chain_four(job, field, scratch, head, offset):
             at = job.extra + (position * job.fields + field) * job.dim * 4 + offset
             a, b = a + load(at), b + load(at + 4 * LANES)
             c, d = c + load(at + 8 * LANES), d + load(at + 12 * LANES)
-    return a, b, c, d, slope, times
+    return a, b, c, d
 
 
 @inlined
 def _chain_two(job, field, scratch, head, offset):
     a = b = splat(np.float32(0))
-    slope, times, i = 0.0, 0, head
+    i = head
     while i >= 0:
         position = np.int64(scratch.positions[i])
         i = scratch.following[i]
-        number = number_at(job.slopes + position * 4)
-        slope, times, g = slope + number, times + 1, splat(number)
+        g = splat(number_at(job.slopes + position * 4))
         at = job.sums + position * job.dim * 4 + offset
         a, b = a + g * load(at), b + g * load(at + 4 * LANES)
         if job.extra != 0:
             at = job.extra + (position * job.fields + field) * job.dim * 4 + offset
             a, b = a + load(at), b + load(at + 4 * LANES)
-    return a, b, slope, times
+    return a, b
 
 
 @inlined
 def _chain_one(job, field, scratch, head, offset):
     a = splat(np.float32(0))
-    slope, times, i = 0.0, 0, head
+    i = head
     while i >= 0:
         position = np.int64(scratch.positions[i])
         i = scratch.following[i]
-        number = number_at(job.slopes + position * 4)
-        slope, times, g = slope + number, times + 1, splat(number)
+        g = splat(number_at(job.slopes + position * 4))
         a = a + g * load(job.sums + position * job.dim * 4 + offset)
         if job.extra != 0:
             a = a + load(job.extra + (position * job.fields + field) * job.dim * 4 + offset)
-    return a, slope, times
+    return a
 
 
 @inlined
 def _chain_number(job, field, scratch, head, offset):
     a = np.float32(0)
-    slope, times, i = 0.0, 0, head
+    i = head
     while i >= 0:
         position = np.int64(scratch.positions[i])
         i = scratch.following[i]
         g = number_at(job.slopes + position * 4)
-        slope, times = slope + g, times + 1
         a += g * number_at(job.sums + position * job.dim * 4 + offset)
         if job.extra != 0:
             a += number_at(job.extra + (position * job.fields + field) * job.dim * 4 + offset)
-    return a, slope, times
+    return a
 
 
 # ---- rules that need the gradient ---------------------------------------------------------------
 
 
-@inlined
-def _complete(job, row, slope, gradient):
-    """Make A of a row its gradient."""
-    dim = job.dim
-    start = job.weight + row * (dim + 1) * 4
-    target = np.int64(gradient.ctypes.data)
-    _scale_and_add(target, start, dim, np.float32(1), np.float32(-slope))
-    gradient[dim] = slope
+@compiled
+def _apply_adaptive(job, step, size, lr, field, found, scratch):
+    """Build the gradient of each row, then hand it to the rule."""
+    dim, address = job.dim, job.weight
+    gradient = scratch.gradient
+    to = np.int64(gradient.ctypes.data)
+    sizes = _corrections(job, step)
+    if job.rule == ROWWISE_ADAGRAD:
+        _frequencies(job, step, size, found, scratch)
+    for k in range(found):
+        row = scratch.slots[k]
+        slope = np.float32(scratch.slopes[k])
+        weight = numba.carray(pointer(address + row * (dim + 1) * 4), dim + 1, dtype=np.float32)
+        for j in range(dim):
+            gradient[j] = -slope * weight[j]
+        _add_up(job, field, scratch, scratch.heads[k], np.float32(1), np.float32(1), to)
+        gradient[dim] = slope
+        if job.rule == ROWWISE_ADAGRAD:
+            p, q = scratch.rates[k], scratch.times[k] / size
+            _rowwise_adagrad(job, row, lr, p, q, weight, gradient)
+        else:
+            _elementwise(job, row, lr, sizes, gradient)
 
 
 @compiled
-def _rowwise_adagrad(job, lr, p, q, row, slope, gradient):
+def _rowwise_adagrad(job, row, lr, p, q, weight, gradient):
     """One sum of squares for the vector, one for the linear weight; decay by the law."""
-    _complete(job, row, slope, gradient)
     dim = job.dim
-    weight = numba.carray(pointer(job.weight + row * (dim + 1) * 4), dim + 1, dtype=np.float32)
     state = numba.carray(pointer(job.state + row * 8), 2, dtype=np.float32)
     squares = np.float32(0)
     for j in range(dim):
