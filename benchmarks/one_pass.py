@@ -1,0 +1,237 @@
+"""One pass over a click log: how fast, against torch and against what memory allows; how good.
+
+    python -m benchmarks.one_pass [speed] [stream] [quality] [--tokens N] [--examples N]
+
+26 features of a million tokens each (power laws, exponents from 0.8 to 1.3), hashed to tables of
+a million rows, d=16, batches of 65,536, two threads; by default 20 million examples.
+
+- speed: batches that are in memory. torch has a table (EmbeddingBag, sparse) for each feature and
+  Adagrad; "limit" touches every row of a sample once to read it and every distinct row of a batch
+  once to write it (benchmarks/row_touch.py). All take turns in one run.
+- stream: `fit_stream` over the generator and over the same days as Parquet; memory on the way.
+- quality: lifetime NE of CF-SGD and Adagrad, each at the best of five rates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from benchmarks.row_touch import touch_rows
+from freqsgd.nn import FM
+from freqsgd.streams.batches import batches
+from freqsgd.streams.click_files import write_clicks
+from freqsgd.streams.clicks import ClickLog, ClickStream
+from freqsgd.streams.options import StreamOptions, open_stream
+from freqsgd.training import Rule, Settings
+from freqsgd.training.engine import Engine
+from freqsgd.training.one_pass import Pass, fit_stream
+
+FEATURES, DIM, BATCH, KEPT, ROUNDS = 26, 16, 65_536, 6, 4
+RATES = {"cfsgd": (1.0, 3.0, 10.0, 30.0, 100.0), "adagrad": (0.01, 0.03, 0.1, 0.3, 1.0)}
+
+
+def click_log(tokens: int, examples: int, days: int = 10) -> ClickLog:
+    """Features of one size; the last day is for evaluation."""
+    exponents = tuple(np.linspace(0.8, 1.3, FEATURES).tolist())
+    return ClickLog((tokens,) * FEATURES, exponents, days=days, rows=examples // (days - 1))
+
+
+class Bags(nn.Module):
+    """A factorization machine with an EmbeddingBag for each feature."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        super().__init__()
+        bound = (6 / (sum(sizes) + DIM)) ** 0.5
+        self.bias = nn.Parameter(torch.zeros(()))
+        self.tables = nn.ModuleList(
+            nn.EmbeddingBag.from_pretrained(
+                torch.empty(size, DIM + 1).uniform_(-bound, bound),
+                freeze=False,
+                mode="sum",
+                sparse=True,
+            )
+            for size in sizes
+        )
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        rows = torch.stack([table(ids[:, n : n + 1]) for n, table in enumerate(self.tables)], 1)
+        vectors, linear = rows[..., :DIM], rows[..., DIM]
+        pairs = vectors.sum(1).square().sum(1) - vectors.square().sum((1, 2))
+        return self.bias + linear.sum(1) + pairs / 2
+
+
+def torch_adagrad(sizes: list[int], ids: np.ndarray, labels: np.ndarray) -> Callable[[], float]:
+    model = Bags(sizes)
+    optimizer = torch.optim.Adagrad(model.parameters(), lr=0.05)
+    tokens, clicks = torch.from_numpy(ids).long(), torch.from_numpy(labels).float()
+
+    def steps() -> float:
+        start = time.perf_counter()
+        for batch in range(2):  # a step takes a second
+            some = slice(batch * BATCH, (batch + 1) * BATCH)
+            optimizer.zero_grad()
+            loss = nn.functional.binary_cross_entropy_with_logits(model(tokens[some]), clicks[some])
+            loss.backward()
+            optimizer.step()
+        return 2 * BATCH / (time.perf_counter() - start)
+
+    return steps
+
+
+def engine(
+    model: FM, name: str, ids: np.ndarray, labels: np.ndarray, threads: int
+) -> Callable[[], float]:
+    rule = Rule(name, 0.05)
+    trainer = Engine(model, rule, batch_size=BATCH, threads=threads)
+    order, logits = np.arange(len(ids)), np.empty(len(ids), np.float32)
+
+    def steps() -> float:
+        start = time.perf_counter()
+        for _ in trainer.train(ids, labels, order, np.full(KEPT, rule.lr), logits=logits):
+            pass
+        return len(ids) / (time.perf_counter() - start)
+
+    return steps
+
+
+def limit(model: FM, ids: np.ndarray, threads: int) -> Callable[[], float]:
+    weight = model.tokens.weight.detach().numpy()
+    starts = np.cumsum([0, *model.sizes[:-1]])
+    parts = [ids[first : first + BATCH] + starts for first in range(0, len(ids), BATCH)]
+    distinct = [np.unique(part) for part in parts]
+    pool = ThreadPoolExecutor(threads)
+
+    def steps() -> float:
+        start = time.perf_counter()
+        for rows, some in zip(parts, distinct, strict=True):
+            touch_rows(weight, rows, some, pool, threads)
+        return len(ids) / (time.perf_counter() - start)
+
+    return steps
+
+
+def speed(tokens: int) -> None:
+    log = click_log(tokens, 9 * KEPT * BATCH)
+    stream = ClickStream(log, [tokens] * FEATURES)
+    taken = list(batches(stream.chunks(0, 1), BATCH))
+    ids = np.concatenate([batch.ids for batch in taken])
+    labels = np.concatenate([batch.labels for batch in taken])
+    sizes = [field.size for field in stream.fields]
+    distinct = np.mean([len(np.unique(ids[:BATCH, n])) for n in range(FEATURES)])
+    print(f"\nspeed: {sum(sizes):,} rows, {distinct:,.0f} distinct tokens of a feature in a batch")
+    model = FM(sizes, DIM)  # they share the table: its numbers do not matter
+    contenders: dict[str, Callable[[], float]] = {
+        "torch EmbeddingBag(sparse) + Adagrad": torch_adagrad(sizes, ids, labels),
+        "cfsgd": engine(model, "cfsgd", ids, labels, 2),
+        "adagrad": engine(model, "adagrad", ids, labels, 2),
+        "rowwise-adagrad": engine(model, "rowwise-adagrad", ids, labels, 2),
+        "cfsgd, 1 thread": engine(model, "cfsgd", ids, labels, 1),
+        "limit": limit(model, ids, 2),
+    }
+    best = dict.fromkeys(contenders, 0.0)
+    for _ in range(ROUNDS):
+        for name, run in contenders.items():
+            best[name] = max(best[name], run())
+    theirs = best["torch EmbeddingBag(sparse) + Adagrad"]
+    for name, value in best.items():
+        note = f"{value / theirs:6.1f} x torch; the limit is {best['limit'] / value:5.2f} x as fast"
+        print(f"  {name:38} {value / 1e6:7.3f} M examples/s  {note}", flush=True)
+
+
+def resident() -> float:
+    """GB that the process holds."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1e6
+
+
+def watched() -> tuple[list[float], Callable[[Any, Any], None]]:
+    sizes: list[float] = []
+    return sizes, lambda progress, record: sizes.append(resident())
+
+
+def stream(tokens: int, examples: int) -> None:
+    log = click_log(tokens, examples)
+    print(f"\nstream: {examples:,} examples to learn from, {log.rows:,} to evaluate on")
+    for name, source in sources(log, tokens):
+        held, listener = watched()
+        start = time.perf_counter()
+        _, record = fit_stream(
+            source,
+            Rule("cfsgd", 10.0),
+            Settings(dim=DIM, batch_size=BATCH, init_scale=30.0),
+            Pass(window=1_000_000),
+            listener=listener,
+        )
+        spent = time.perf_counter() - start
+        tenth = max(1, len(held) // 10)
+        print(
+            f"  {name:10} {record['samples_per_second'] / 1e6:6.3f} M examples/s, {spent:.0f} s in "
+            f"all; NE {record['train_ne']:.4f}, last day {record['test_ne']:.4f}; "
+            f"GB held after 10%, 50%, 100%: {held[tenth]:.2f}, {held[len(held) // 2]:.2f}, "
+            f"{held[-1]:.2f}",
+            flush=True,
+        )
+
+
+def sources(log: ClickLog, tokens: int) -> Iterator[tuple[str, Any]]:
+    yield "generator", ClickStream(log, [tokens] * FEATURES)
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        write_clicks(log, Path(folder) / "days")
+        spent = time.perf_counter() - start
+        print(f"  written as Parquet: {log.rows * log.days / spent / 1e6:.3f} M rows/s", flush=True)
+        options = StreamOptions(
+            path=str(Path(folder) / "days"),
+            label="label",
+            features=log.feature_names,
+            hash_rows=str(tokens),
+        )
+        yield "Parquet", open_stream(options)
+
+
+def quality(tokens: int, examples: int) -> None:
+    source = ClickStream(click_log(tokens, examples), [tokens] * FEATURES)
+    truth = source.truth(0, len(source.days) - 1)
+    print(f"\nquality: {examples:,} examples; true probabilities: NE {truth.ne:.4f}")
+    for name, rates in RATES.items():
+        for rate in rates:
+            settings = Settings(dim=DIM, batch_size=BATCH, init_scale=30.0)
+            _, record = fit_stream(source, Rule(name, rate), settings, Pass(window=1_000_000))
+            if record["stopped"] != "end":
+                print(f"  {name:10} lr {rate:<6g} {record['error']}", flush=True)
+                continue
+            print(
+                f"  {name:10} lr {rate:<6g} NE {record['train_ne']:.5f}, last day "
+                f"{record['test_ne']:.5f}, {record['samples_per_second'] / 1e6:.3f} M examples/s",
+                flush=True,
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parts = ["speed", "stream", "quality"]
+    parser.add_argument("parts", nargs="*", choices=parts, default=parts)
+    parser.add_argument("--tokens", type=int, default=1_000_000)
+    parser.add_argument("--examples", type=int, default=20_000_000)
+    options = parser.parse_args()
+    torch.set_num_threads(2)
+    if "speed" in options.parts:
+        speed(options.tokens)
+    if "stream" in options.parts:
+        stream(options.tokens, options.examples)
+    if "quality" in options.parts:
+        quality(options.tokens, options.examples)
+
+
+if __name__ == "__main__":
+    main()
