@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from freqsgd.training.one_pass import Pass, fit_stream
 from freqsgd.training.prepare import new_model
 from tests.training.streams import MemoryStream
 
-RULE = Rule("cfsgd", 1.0)
+RULE = Rule("cfsgd", 1.0, max_lr=20.0)
 SETTINGS = Settings(dim=4, batch_size=64)
 DEEP = Settings(model="deepfm", dim=4, batch_size=64, hidden=(8,))
 METRICS = ("loss", "ne", "auc", "calibration")
@@ -55,6 +55,17 @@ def slow(stream, rule, settings, days):
         rows = np.arange(len(some))
         list(engine.train(some, labels[part].copy(), rows, np.array([rule.lr])))
     return model.eval(), engine, np.concatenate(logits), labels, of_day
+
+
+def test_rates_of_cfsgd_are_capped_unless_a_cap_is_given():
+    stream, batch = MemoryStream(), SETTINGS.batch_size
+    asked = replace(RULE, max_lr=None)
+    model, record = fit_stream(stream, asked, SETTINGS)
+    assert record["max_lr"] == pytest.approx(0.03 * batch)
+    expected = slow(stream, replace(RULE, max_lr=record["max_lr"]), SETTINGS, 2)[0]
+    assert torch.equal(model.tokens.weight, expected.tokens.weight)
+    assert fit_stream(stream, RULE, SETTINGS)[1]["max_lr"] == 20.0
+    assert fit_stream(stream, Rule("sgd", 1.0), SETTINGS)[1]["max_lr"] is None
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, DEEP], ids=["fm", "deepfm"])
@@ -137,7 +148,7 @@ def test_several_days_can_be_kept_for_evaluation():
     [
         (Rule("cfsgd"), SETTINGS, "needs a learning rate for cfsgd"),
         (Rule("fasgd", 1.0), SETTINGS, "use cfsgd"),
-        (RULE, dataclasses.replace(SETTINGS, lr_decay="linear"), "learning rate is constant"),
+        (RULE, replace(SETTINGS, lr_decay="linear"), "learning rate is constant"),
     ],
 )
 def test_what_one_pass_cannot_do_is_refused(rule, settings, said):
@@ -147,7 +158,7 @@ def test_what_one_pass_cannot_do_is_refused(rule, settings, said):
 
 def test_a_plan_beyond_memory_is_refused_before_anything_is_built():
     stream = MemoryStream()
-    stream.fields = tuple(dataclasses.replace(field, size=10**12) for field in stream.fields)
+    stream.fields = tuple(replace(field, size=10**12) for field in stream.fields)
     with pytest.raises(DataError, match=r"cfsgd does not fit: 2,000,000,000,000 rows x 5 weights"):
         fit_stream(stream, RULE, SETTINGS)
 
@@ -257,7 +268,7 @@ class Damaged(MemoryStream):
                     self.skipped.append(said)
                     dropped += 3
             else:
-                yield dataclasses.replace(chunk, dropped=dropped)
+                yield replace(chunk, dropped=dropped)
 
 
 @pytest.mark.parametrize("batch", [3, 10, 20, 24])
@@ -298,8 +309,14 @@ def broken_off(tmp_path):
     ("stream", "rule", "settings", "plan", "said"),
     [
         (MemoryStream(seed=1), RULE, SETTINGS, None, r"the data has changed .*\(data "),
-        (MemoryStream(), Rule("cfsgd", 0.5), SETTINGS, None, "written with lr 1.0, now lr is 0.5"),
-        (MemoryStream(), RULE, dataclasses.replace(SETTINGS, dim=5), None, "dim 4, now dim is 5"),
+        (
+            MemoryStream(),
+            replace(RULE, lr=0.5),
+            SETTINGS,
+            None,
+            "written with lr 1.0, now lr is 0.5",
+        ),
+        (MemoryStream(), RULE, replace(SETTINGS, dim=5), None, "dim 4, now dim is 5"),
         (MemoryStream(), RULE, SETTINGS, Pass(window=7), "window 100000, now window is 7"),
         (MemoryStream(), RULE, SETTINGS, Pass(evaluation_days=2), "evaluation_days 1, now"),
     ],
@@ -312,7 +329,7 @@ def test_other_data_or_options_are_refused(broken_off, stream, rule, settings, p
 
 
 def test_other_checkpoints_and_epochs_may_be_asked_for(broken_off):
-    settings = dataclasses.replace(SETTINGS, epochs=7, patience=None)
+    settings = replace(SETTINGS, epochs=7, patience=None)
     plan = Pass(checkpoint_examples=500)
     _, record = fit_stream(MemoryStream(), RULE, settings, plan, folder=broken_off, resume=True)
     assert record["stopped"] == "end"

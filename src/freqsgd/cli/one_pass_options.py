@@ -68,7 +68,7 @@ def stream_settings(
     hidden: str = "16,16",
     dropout: float = 0.2,
     init_scale: float = 1.0,
-    batch_size: int = 4096,
+    batch_size: int = 1024,
     seed: int = 0,
 ) -> Settings:
     """What all optimizers share."""

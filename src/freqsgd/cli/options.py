@@ -190,7 +190,11 @@ def rule_options(
         float, option("How it follows frequency; 1 is ordinary L2.", panel=_RATES)
     ] = 1.0,
     max_lr: Annotated[
-        float | None, option("Cap on a token's rate, for fasgd and cfsgd.", panel=_RATES)
+        float | None,
+        option(
+            "Cap on a token's rate, for fasgd and cfsgd (one pass: 0.03 lr times batch size).",
+            panel=_RATES,
+        ),
     ] = None,
     linear_lr_scale: Annotated[
         float, option("Learning rate of linear weights, times that of vectors.", panel=_RATES)

@@ -96,8 +96,7 @@ def text_settings(
     batch_size: Annotated[
         int | None,
         option(
-            "Samples of a step (default: 1024, one pass 4096); "
-            "text: paragraphs (softmax 96, negative 1024).",
+            "Samples of a step (default: 1024); text: paragraphs (softmax 96, negative 1024).",
             panel=MODEL,
         ),
     ] = None,

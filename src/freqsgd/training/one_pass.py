@@ -44,6 +44,7 @@ from freqsgd.training.stream_pass import (
     check_one_pass,
     days_to_learn,
 )
+from freqsgd.training.stream_rates import capped
 from freqsgd.training.tally import Tally
 
 __all__ = ["Pass", "StreamListener", "StreamProgress", "fit_stream"]
@@ -67,7 +68,8 @@ def fit_stream(
 
     Args:
         stream: the examples
-        rule: the optimizer; its learning rate must be given
+        rule: the optimizer; its learning rate must be given. Without ``max_lr``, cfsgd's rates are
+            capped as :func:`~freqsgd.training.stream_rates.capped` says
         settings: everything else
         plan: windows, checkpoints and days of evaluation
         threads: of the kernels; None for torch's number. FM's result does not depend on it
@@ -90,6 +92,7 @@ class _Run:
         folder: Path | None,
     ) -> None:
         check_one_pass(rule, settings)
+        rule = capped(rule, settings.batch_size)
         self.stream, self.rule, self.settings, self.plan = stream, rule, settings, plan
         self.threads, self.folder = threads, folder
         self.learned_days = days_to_learn(stream, plan)

@@ -1,4 +1,4 @@
-"""Learning rates that a one-pass comparison tries where none is given."""
+"""Learning rates of one pass: those that a comparison tries, and the cap on a token's."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import replace
 from freqsgd.data.dataset import DataError
 from freqsgd.training.rules import Rule
 
-__all__ = ["GRIDS", "candidates"]
+__all__ = ["GRIDS", "candidates", "capped"]
 
+_MOST = 0.03
 GRIDS = {
-    # a factor of about 3 apart; around the best of clicks-small for batches of 1,024 to 65,536
+    # a factor of about 3 apart, around the best of clicks-small for batches of 1,024
     "sgd": (1.0, 3.0, 10.0, 30.0, 100.0),
     "cfsgd": (0.1, 0.3, 1.0, 3.0, 10.0),
     "adagrad": (0.003, 0.01, 0.03, 0.1, 0.3),
@@ -34,3 +35,19 @@ def candidates(rule: Rule) -> list[Rule]:
     if rule.lr is not None:
         return [rule]
     return [replace(rule, lr=lr) for lr in GRIDS[rule.optimizer]]
+
+
+def capped(rule: Rule, batch_size: int) -> Rule:
+    """The rule with a cap on a token's rate, for cfsgd if it has none.
+
+    A token that is new after n examples would have the rate lr * sqrt(n), whatever n. A single
+    occurrence moves a row by its rate / batch size, times its gradient: the cap keeps that at 3% of
+    lr at most, so it grows with the batch.
+
+    Example:
+        >>> capped(Rule("cfsgd", lr=2.0), batch_size=1000).max_lr
+        60.0
+    """
+    if rule.optimizer != "cfsgd" or rule.max_lr is not None or rule.lr is None:
+        return rule
+    return replace(rule, max_lr=_MOST * rule.lr * batch_size)
