@@ -37,7 +37,7 @@ from freqsgd.training.engine import Engine
 from freqsgd.training.one_pass import Pass, fit_stream
 
 FEATURES, DIM, BATCH, KEPT, ROUNDS = 26, 16, 65_536, 6, 4
-RATES = {"cfsgd": (1.0, 3.0, 10.0, 30.0, 100.0), "adagrad": (0.01, 0.03, 0.1, 0.3, 1.0)}
+RATES = {"cfsgd": (0.3, 1.0, 3.0, 10.0, 30.0), "adagrad": (0.003, 0.01, 0.03, 0.1, 0.3)}
 
 
 def click_log(tokens: int, examples: int, days: int = 10) -> ClickLog:
@@ -167,8 +167,8 @@ def stream(tokens: int, examples: int) -> None:
         start = time.perf_counter()
         _, record = fit_stream(
             source,
-            Rule("cfsgd", 10.0),
-            Settings(dim=DIM, batch_size=BATCH, init_scale=30.0),
+            Rule("cfsgd", 3.0),
+            Settings(dim=DIM, batch_size=BATCH),
             Pass(window=1_000_000),
             listener=listener,
         )
@@ -205,7 +205,7 @@ def quality(tokens: int, examples: int) -> None:
     print(f"\nquality: {examples:,} examples; true probabilities: NE {truth.ne:.4f}")
     for name, rates in RATES.items():
         for rate in rates:
-            settings = Settings(dim=DIM, batch_size=BATCH, init_scale=30.0)
+            settings = Settings(dim=DIM, batch_size=BATCH)
             _, record = fit_stream(source, Rule(name, rate), settings, Pass(window=1_000_000))
             if record["stopped"] != "end":
                 print(f"  {name:10} lr {rate:<6g} {record['error']}", flush=True)
