@@ -219,17 +219,17 @@ def quality(tokens: int, examples: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parts = ["speed", "stream", "quality"]
-    parser.add_argument("parts", nargs="*", choices=parts, default=parts)
+    parser.add_argument("parts", nargs="*", help="speed, stream or quality (default: all)")
     parser.add_argument("--tokens", type=int, default=1_000_000)
     parser.add_argument("--examples", type=int, default=20_000_000)
     options = parser.parse_args()
+    parts = options.parts or ["speed", "stream", "quality"]
     torch.set_num_threads(2)
-    if "speed" in options.parts:
+    if "speed" in parts:
         speed(options.tokens)
-    if "stream" in options.parts:
+    if "stream" in parts:
         stream(options.tokens, options.examples)
-    if "quality" in options.parts:
+    if "quality" in parts:
         quality(options.tokens, options.examples)
 
 
