@@ -28,6 +28,9 @@ bench: .venv/.bench
 	$(BIN)/python -m benchmarks.predict
 	$(BIN)/python -m benchmarks.preprocess
 	$(BIN)/python -m benchmarks.inspection
+	$(BIN)/python -m benchmarks.clicks
+	$(BIN)/python -m benchmarks.one_pass
+	$(BIN)/python -m benchmarks.table_rows
 	$(BIN)/python -m benchmarks.word2vec
 
 .venv/bin/python:
