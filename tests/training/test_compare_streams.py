@@ -12,7 +12,7 @@ from freqsgd.streams.clicks import ClickLog, ClickStream
 from freqsgd.training import Rule, Settings
 from freqsgd.training.compare_streams import compare_streams
 from freqsgd.training.model_folder import load_model
-from freqsgd.training.one_pass import fit_stream
+from freqsgd.training.one_pass import Pass, fit_stream
 from freqsgd.training.rate_store import RateStore
 from freqsgd.training.stream_rates import GRIDS
 from tests.training.streams import MemoryStream
@@ -109,6 +109,18 @@ def test_generated_clicks_tell_the_best_possible():
         "test_ne": test.ne,
         "test_auc": test.auc,
     }
+
+
+@pytest.mark.parametrize(("days", "plan"), [(1, Pass()), (2, Pass(evaluation_days=0))])
+def test_without_evaluation_days_nothing_is_told_of_them(days, plan, tmp_path):
+    stream = ClickStream(ClickLog((50, 20), (1.0, 1.0), days=days, rows=500))
+    results = compare_streams(
+        stream, [Rule("adagrad", 0.03)], SETTINGS, plan, threads=1, out=tmp_path
+    )
+    best = {"train_ne": stream.truth(0, days).ne, "test_ne": None, "test_auc": None}
+    assert results["best_possible"] == best
+    assert results["splits"] == {"train": days * 500, "test": 0}
+    assert json.loads((tmp_path / "results.json").read_text())["best_possible"] == best
 
 
 class KilledError(Exception):

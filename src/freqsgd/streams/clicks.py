@@ -30,7 +30,7 @@ class Truth(NamedTuple):
     """What the true probabilities score: no model does better but by chance."""
 
     rows: int
-    loss: float
+    loss: float | None  # None where there are no rows
     ne: float | None  # None where there is one class only
     auc: float | None
 
@@ -127,6 +127,8 @@ class ClickStream:
                 counts[label] += np.bincount(bins[block.labels == label], minlength=_BINS)
         negatives, positives = map(int, counts.sum(axis=1))
         rows = negatives + positives
+        if not rows:
+            return Truth(0, None, None, None)
         if not (negatives and positives):
             return Truth(rows, loss / rows, None, None)
         rate = positives / rows
