@@ -23,7 +23,6 @@ class Batch:
     days: NDArray[np.int64]  # (rows,): the day of each example, ascending
     position: Position  # where to go on after its last example
     done: float  # the part of the asked days that is read, from 0 to 1
-    dropped: int  # malformed rows left out so far
 
 
 class _Part(NamedTuple):
@@ -63,5 +62,4 @@ def _batch(parts: list[_Part]) -> Batch:
         np.repeat([part.chunk.day for part in parts], [part.end - part.begin for part in parts]),
         last.chunk.position(last.end - 1),
         last.chunk.done,
-        last.chunk.dropped,
     )

@@ -70,8 +70,9 @@ class ClickStream:
 
     def chunks(self, first: int, last: int, start: Position | None = None) -> Iterator[Chunk]:
         """The examples of ``days[first:last]``, from a position on; a block is a chunk."""
-        file, row = (first, 0) if start is None else (start.file, start.row)
-        begin = file * self.log.rows + row
+        begin = first * self.log.rows
+        if start is not None:
+            begin = max(begin, start.file * self.log.rows + start.row)
         yield from in_order(
             partial(self._chunk, day, number, begin, first, last)
             for day, number in _places(self.log, begin, last)

@@ -113,7 +113,7 @@ class FileStream:
                 after = start.row if file.number == start.file else 0
                 for samples in self._read(reader, file, after):
                     done = (before + samples.done * file.size) / size
-                    if len(samples.codes):
+                    if len(samples.codes) or len(samples.malformed):
                         yield _chunk(samples, file, done, malformed.count)
             before += file.size
         if malformed.count > start.dropped:

@@ -32,7 +32,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive examples of one file."""
+    """Consecutive examples of one file; none, where all rows of a part of it are malformed."""
 
     ids: NDArray[np.int32]  # (rows, columns), C order; ids of each field start at 0
     labels: NDArray[np.uint8]  # (rows,), 0 or 1
@@ -78,7 +78,7 @@ class Stream(Protocol):
         """Files that were left out, and why; filled while reading."""
 
     def chunks(self, first: int, last: int, start: Position | None = None) -> Iterator[Chunk]:
-        """The examples of ``days[first:last]``, from a position on.
+        """The examples of ``days[first:last]``, from a position on, which may be in earlier days.
 
         They are read or made ahead by other threads, a bounded number of chunks; closing the
         iterator stops these. Neither chunks nor their order depend on timing.

@@ -18,7 +18,7 @@ from torch import Tensor
 from freqsgd.data.dataset import DataError
 from freqsgd.nn.fm import FM
 from freqsgd.streams.batches import Batch, batches
-from freqsgd.streams.stream import Position, Stream
+from freqsgd.streams.stream import Chunk, Position, Stream
 from freqsgd.training import checkpoint, model_folder
 from freqsgd.training.available_memory import forget_peak, peak_memory
 from freqsgd.training.engine import DivergedError, engine_for
@@ -137,7 +137,7 @@ class _Run:
         self.progressive = Progressive(self.plan.window, self.stream.days)
         self.progress = StreamProgress()
         self.position: Position | None = None  # where to go on
-        self.dropped = 0  # malformed rows of the evaluation
+        self.dropped = 0  # malformed rows of all chunks so far
         self.skipped: list[str] = []  # files that were left out before the run was resumed
         self.record: dict[str, Any] = {
             "optimizer": rule.optimizer,
@@ -193,7 +193,7 @@ class _Run:
     def _learn(self) -> None:
         progress, every = self.progress, self.plan.checkpoint_examples
         start = time.perf_counter()
-        for batch in self._batches(0, self.learned_days, self.position):
+        for batch in self._batches(0, self.learned_days):
             before = self.learned
             self._step(batch)
             progress.seconds += time.perf_counter() - start
@@ -206,6 +206,8 @@ class _Run:
         self.progressive.end(progress.seconds)
         if self.learned == 0:
             raise DataError(f"{self.stream.name} has no examples to learn from")
+        assert self.position
+        self.position = self.position._replace(dropped=self.dropped)  # the rows after it as well
         progress.evaluating = True
 
     def _step(self, batch: Batch) -> None:
@@ -224,16 +226,21 @@ class _Run:
 
     def _evaluate(self, tally: Tally) -> None:
         """Score the last days."""
-        for batch in self._batches(self.learned_days, len(self.stream.days), None):
+        for batch in self._batches(self.learned_days, len(self.stream.days)):
             tally.add(self.engine.predict(batch.ids), batch.labels)
             if not math.isfinite(tally.sums[0]):
                 raise DivergedError(self.engine.steps - 1)
-            self.dropped = batch.dropped
             self._tell(batch)
 
-    def _batches(self, first: int, last: int, start: Position | None) -> Iterator[Batch]:
-        with closing(cast(Any, self.stream.chunks(first, last, start))) as chunks:
-            yield from batches(chunks, self.settings.batch_size)
+    def _batches(self, first: int, last: int) -> Iterator[Batch]:
+        """The examples of some days, from where to go on."""
+        with closing(cast(Any, self.stream.chunks(first, last, self.position))) as chunks:
+            yield from batches(self._counted(chunks), self.settings.batch_size)
+
+    def _counted(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        for chunk in chunks:
+            self.dropped = chunk.dropped
+            yield chunk
 
     def _tell(self, batch: Batch) -> None:
         self.progress.done = batch.done
@@ -255,7 +262,7 @@ class _Run:
             "seconds": seconds,
             "samples_per_second": self.learned / seconds if seconds else None,
             "peak_memory_bytes": peak_memory(),
-            "dropped": self.dropped + (self.position.dropped if self.position else 0),
+            "dropped": self.dropped,
             "skipped": self._skipped(),
         }
 
@@ -308,6 +315,7 @@ class _Run:
         self.progressive.load(saved["progressive"])
         self.record |= {"windows": self.progressive.windows, "days": self.progressive.of_days}
         self.position = Position(*saved["position"])
+        self.dropped = self.position.dropped
         self.skipped = saved["skipped"]
 
     def _check_same(self, path: Path) -> None:
