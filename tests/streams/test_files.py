@@ -108,7 +108,8 @@ def test_malformed_rows_are_counted_once_wherever_reading_goes_on(tmp_path, kind
         with pytest.warns(DataWarning) if number < 51 else contextlib.nullcontext():
             assert everything(stream.chunks(0, 3, found[number][3])) == found[number + 1 :]
     too_many = stream_of(tmp_path, max_bad_rows=6)
-    with pytest.raises(DataError, match="7 malformed rows"):
+    said = r"7 malformed rows: 3 earlier, and 4 among the next [\d,]+ rows:(\n  .*){4}\nMend them"
+    with pytest.raises(DataError, match=said):
         everything(too_many.chunks(0, 3, found[20][3]))
 
 

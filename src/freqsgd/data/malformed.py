@@ -13,11 +13,20 @@ _SHOWN = 5
 
 
 class MalformedRows:
-    """Malformed rows found so far, and how many are allowed; ``count`` were found before."""
+    """Malformed rows found so far, and how many are allowed.
 
-    def __init__(self, allowed: int, count: int = 0) -> None:
-        self.allowed, self.count = allowed, count
-        self.rows = 0  # well-formed ones included
+    Args:
+        allowed: how many may be dropped
+        earlier: how many of them were found before, of which nothing else is known
+
+    Attributes:
+        count: of all, the earlier ones included
+        rows: taken in, well-formed ones included
+    """
+
+    def __init__(self, allowed: int, earlier: int = 0) -> None:
+        self.allowed, self.earlier, self.count = allowed, earlier, earlier
+        self.rows = 0
         self._first: list[str] = []
 
     def add(self, path: Path, rows: int, found: Iterable[tuple[str, str]]) -> None:
@@ -42,8 +51,13 @@ class MalformedRows:
         return f"{self._message()}\nThey were dropped." if self.count else ""
 
     def _message(self) -> str:
-        rows = "row" if self.count == 1 else "rows"
+        rows, found = "row" if self.count == 1 else "rows", self.count - self.earlier
         head = f"{self.count:,} malformed {rows} among the first {self.rows:,}"
-        if self.count > len(self._first):
+        if self.earlier:
+            head = (
+                f"{self.count:,} malformed {rows}: {self.earlier:,} earlier, and {found:,} among "
+                f"the next {self.rows:,} rows"
+            )
+        if found > len(self._first):
             head += f"; the first {len(self._first)} of them"
         return "\n".join([f"{head}:", *self._first])
