@@ -31,7 +31,6 @@ _STEP, _FIRST, _SECOND = map(np.uint64, (GOLDEN, 0xBF58476D1CE4E5B9, 0x94D049BB1
 _30, _27, _31, _32, _11 = map(np.uint64, (30, 27, 31, 32, 11))
 _LOW = np.uint64(0xFFFFFFFF)
 _UNIT = 2.0**-53
-_CENTRE = 2.0**31 - 0.5  # the mean of 32 random bits
 _HALF = np.int64(32)
 
 

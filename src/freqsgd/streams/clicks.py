@@ -97,9 +97,9 @@ class ClickStream:
     def _encoded(self, tokens: NDArray[np.int32]) -> NDArray[np.int32]:
         if self.encoder is None:
             return tokens
-        ids, present = np.empty_like(tokens), np.empty(0, np.bool_)
+        ids, missing = np.empty_like(tokens), np.empty(0, np.bool_)
         for n, field in enumerate(self.fields):
-            hash_integers(tokens[:, n], present, n, field.size, ids[:, n])
+            hash_integers(tokens[:, n], missing, n, field.size, ids[:, n])
         return ids
 
     def summary(self) -> dict[str, Any]:
