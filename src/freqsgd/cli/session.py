@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,6 @@ from freqsgd.cli.progress import Watcher, console
 from freqsgd.cli.threads import use_threads
 from freqsgd.data.corpus import Corpus
 from freqsgd.data.dataset import Dataset
-from freqsgd.data.lock import locked
 from freqsgd.data.options import DataOptions, load
 from freqsgd.data.text_options import TextOptions, load_text
 from freqsgd.kernels.fm import step_kernel
@@ -70,9 +69,9 @@ def stream_session(
 
 @contextmanager
 def _watching(threads: int | None, out: Path | None) -> Iterator[Watcher]:
-    """Show progress, and keep other runs from the folder meanwhile."""
+    """Show progress; say how to go on after Ctrl-C."""
     use_threads(threads)
-    with nullcontext() if out is None else locked(out), Watcher() as watcher:
+    with Watcher() as watcher:
         try:
             yield watcher
         except InterruptedFitError:

@@ -16,15 +16,21 @@ LOCK = ".lock"
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep other runs out of a folder, which is made if need be.
+def locked(folder: Path | None) -> Iterator[None]:
+    """Keep other runs out of a folder, which is made if need be; None: there is none.
 
     The lock belongs to the process and ends with it, however it ends; the file that is left behind
     by one that was killed keeps nobody out.
     """
+    if folder is None:
+        yield
+        return
     path = folder / LOCK
     try:
         folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot make the folder {folder}: {error.strerror}") from error
+    try:
         file = _lock(path)
     except BlockingIOError:
         raise DataError(
@@ -34,8 +40,9 @@ def locked(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise DataError(f"cannot use the folder {folder}: {error.strerror}") from error
     try:
-        os.ftruncate(file, 0)
-        os.write(file, str(os.getpid()).encode())
+        with contextlib.suppress(OSError):  # on a full disk: it only tells others who is here
+            os.ftruncate(file, 0)
+            os.write(file, str(os.getpid()).encode())
         yield
     finally:
         with contextlib.suppress(OSError):

@@ -16,6 +16,7 @@ import torch
 from freqsgd.data.corpus import Corpus
 from freqsgd.data.dataset import DataError, Dataset
 from freqsgd.data.files import write_whole
+from freqsgd.data.lock import locked
 from freqsgd.training.diagnosis import describe_diagnosis
 from freqsgd.training.fit import fit
 from freqsgd.training.fit_text import fit_text
@@ -81,13 +82,14 @@ def compare(
             raise DataError("diagnose is for samples of tokens (fm, deepfm), not for text")
         results["diagnosis"] = describe_diagnosis(data)
     also = {"diagnose": True} if diagnose else {}  # text models know no such option
-    for rule, its_settings in zip(rules, each, strict=True):
-        folder = None if out is None else out / MODELS / rule.optimizer
-        options: dict[str, Any] = {"folder": folder, "resume": resume, "listener": listener}
-        record = fit_any(data, rule, its_settings, threads=threads, **options, **also)
-        results["runs"].append(record)
-        if out is not None:
-            write_results(results, out / RESULTS)
+    with locked(out):
+        for rule, its_settings in zip(rules, each, strict=True):
+            folder = None if out is None else out / MODELS / rule.optimizer
+            options: dict[str, Any] = {"folder": folder, "resume": resume, "listener": listener}
+            record = fit_any(data, rule, its_settings, threads=threads, **options, **also)
+            results["runs"].append(record)
+            if out is not None:
+                write_results(results, out / RESULTS)
     return results
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from freqsgd.data.dataset import DataError
+from freqsgd.data.lock import locked
 from freqsgd.streams.clicks import ClickStream
 from freqsgd.streams.stream import Stream
 from freqsgd.training.compare import MODELS, RESULTS, check_names, heading, write_results
@@ -48,7 +49,7 @@ def compare_streams(
         threads: of the kernels
         out: a folder for results and the best model of each optimizer
         resume: go on where a comparison with the same options ended
-        listener: called some times a second with the progress and record of the current rate
+        listener: called after each batch with the progress and record of the current rate
         finished: called with the record of every rate that has come to its end
         command: the command line that does the same, for ``results.json``
     """
@@ -70,11 +71,12 @@ def compare_streams(
             finished(record)
         return record
 
-    for rule in rules:
-        model = None if out is None else out / MODELS / rule.optimizer
-        add_run(results, stream, _best_of(candidates(rule), train, store, model))
-        if out is not None:
-            write_results(results, out / RESULTS)
+    with locked(out):
+        for rule in rules:
+            model = None if out is None else out / MODELS / rule.optimizer
+            add_run(results, stream, _best_of(candidates(rule), train, store, model))
+            if out is not None:
+                write_results(results, out / RESULTS)
     return results
 
 

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from freqsgd.data.dataset import Dataset
+from freqsgd.data.lock import locked
 from freqsgd.nn.fm import FM
 from freqsgd.training import diagnosis, model_folder
 from freqsgd.training.engine import DivergedError, Engine, engine_for
@@ -68,8 +69,9 @@ def fit(
         >>> record["stopped"]
         'epochs'
     """
-    run = _Run(data, rule, settings or Settings(), threads, folder, diagnose)
-    return run.start(resume, listener)
+    with locked(folder):
+        run = _Run(data, rule, settings or Settings(), threads, folder, diagnose)
+        return run.start(resume, listener)
 
 
 class _Run(Run[FM]):

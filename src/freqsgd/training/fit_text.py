@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from freqsgd.data.corpus import Corpus, Paragraphs
 from freqsgd.data.dataset import DataError
+from freqsgd.data.lock import locked
 from freqsgd.nn.word2vec import WordModel
 from freqsgd.training.engine import DivergedError
 from freqsgd.training.rules import Rule
@@ -60,7 +61,9 @@ def fit_text(
         >>> model.vectors.shape
         torch.Size([5, 8])
     """
-    return _Run(corpus, rule, settings or TextSettings(), threads, folder).start(resume, listener)
+    with locked(folder):
+        run = _Run(corpus, rule, settings or TextSettings(), threads, folder)
+        return run.start(resume, listener)
 
 
 class _Run(Run[WordModel]):

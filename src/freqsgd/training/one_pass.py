@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from freqsgd.data.dataset import DataError
+from freqsgd.data.lock import locked
 from freqsgd.nn.fm import FM
 from freqsgd.streams.batches import Batch, batches
 from freqsgd.streams.stream import Chunk, Position, Stream
@@ -77,8 +78,9 @@ def fit_stream(
         resume: go on from the folder's checkpoint, if there is one, to the same result
         listener: called after each batch with the progress and the record so far
     """
-    run = _Run(stream, rule, settings, plan or Pass(), threads, folder)
-    return run.start(resume, listener or (lambda progress, record: None))
+    with locked(folder):
+        run = _Run(stream, rule, settings, plan or Pass(), threads, folder)
+        return run.start(resume, listener or (lambda progress, record: None))
 
 
 class _Run:

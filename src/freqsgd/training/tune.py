@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from freqsgd.data.dataset import DataError, Dataset
+from freqsgd.data.lock import locked
 from freqsgd.training.compare import MODELS, RESULTS, describe, write_results
 from freqsgd.training.find_lr import find_lr
 from freqsgd.training.fit import InterruptedFitError, Progress, fit
-from freqsgd.training.model_folder import make_folder
 from freqsgd.training.rules import OPTIMIZERS, Rule
 from freqsgd.training.search_space import (
     Point,
@@ -67,19 +67,19 @@ def tune(
     names = list(optimizers)
     settings = replace(settings or Settings(), init_scale=1.0, lr_decay="constant")
     check_request(names, settings, out=out, trials=trials, seeds=seeds, resume=resume)
-    make_folder(out)
     try:
-        search = _Search(
-            data,
-            names,
-            settings,
-            out=out,
-            trials=trials,
-            seeds=seeds,
-            threads=threads,
-            listener=listener or (lambda progress: None),
-        )
-        return search.go(command)
+        with locked(out):
+            search = _Search(
+                data,
+                names,
+                settings,
+                out=out,
+                trials=trials,
+                seeds=seeds,
+                threads=threads,
+                listener=listener or (lambda progress: None),
+            )
+            return search.go(command)
     except KeyboardInterrupt:  # outside of a run; within one, fit says so itself
         raise InterruptedFitError from None
 
