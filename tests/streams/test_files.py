@@ -13,6 +13,7 @@ import pytest
 from freqsgd.data.dataset import DataError, DataWarning
 from freqsgd.data.encoder import Encoder
 from freqsgd.data.options import DataOptions, load
+from freqsgd.data.parquet import parquet_rows
 from freqsgd.streams.stream import Position
 from tests.streams.days_of_files import (
     ROWS,
@@ -143,6 +144,20 @@ def test_what_is_said_of_a_stream(tmp_path):
         "encoding": "hash",
     }
     assert stream_of(tmp_path / "b").summary()["rows"] is None
+
+
+def test_rows_are_counted_once(tmp_path, monkeypatch):
+    three_days(tmp_path)
+    opened = []
+
+    def counted(path):
+        opened.append(path)
+        return parquet_rows(path)
+
+    monkeypatch.setattr("freqsgd.streams.files.parquet_rows", counted)
+    stream = stream_of(tmp_path)
+    assert [stream.summary()["rows"] for _ in range(3)] == [97] * 3
+    assert len(opened) == len(set(opened)) == 4
 
 
 def test_the_fingerprint_tells_data_and_encoding_apart(tmp_path):

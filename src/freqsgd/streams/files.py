@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -83,18 +84,22 @@ class FileStream:
 
     def summary(self) -> dict[str, Any]:
         """What ``results.json`` says of it."""
-        rows = None
-        if all(isinstance(self._form(file), Parquet) for file in self._files):
-            rows = sum(parquet_rows(file.path) for file in self._files)
         return {
             "name": self.name,
             "kind": "stream",
             "days": list(self.days),
             "fields": len(self.fields),
             "tokens": sum(field.size for field in self.fields),
-            "rows": rows,
+            "rows": self._rows,
             "encoding": "hash" if isinstance(self.encoder, HashEncoder) else "dictionary",
         }
+
+    @cached_property
+    def _rows(self) -> int | None:
+        """Of all files, malformed ones included; None if these would have to be read."""
+        if all(isinstance(self._form(file), Parquet) for file in self._files):
+            return sum(parquet_rows(file.path) for file in self._files)
+        return None
 
     def chunks(self, first: int, last: int, start: Position | None = None) -> Iterator[Chunk]:
         """The examples of ``days[first:last]``, from a position on.
