@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from freqsgd.data.dataset import DataError
-from freqsgd.streams.click_log import BLOCK_ROWS, CLICKS_SMALL, ClickLog
+from freqsgd.streams.click_log import BLOCK_ROWS, CLICKS_SMALL, ClickBlock, ClickLog
 from tests.streams import slow_clicks as slow
 
 LOG = ClickLog(
@@ -25,6 +25,10 @@ LOG = ClickLog(
 )
 
 
+def chances(block: ClickBlock) -> np.ndarray:
+    return 1 / (1 + np.exp(-block.log_odds.astype(np.float64)))
+
+
 @pytest.mark.parametrize("log", [LOG, replace(LOG, seed=2**64 - 1, dim=7), CLICKS_SMALL])
 @pytest.mark.parametrize("day", [0, 7])
 def test_rows_are_those_of_the_slow_version(log: ClickLog, day: int) -> None:
@@ -33,15 +37,14 @@ def test_rows_are_those_of_the_slow_version(log: ClickLog, day: int) -> None:
     for n in [0, 1, 2, 100, 101, 299]:
         tokens, odds, chance = slow.row(log, day, number, n)
         assert block.tokens[n].tolist() == tokens
-        p = float(block.probabilities[n])
-        assert block.labels[n] == (chance < p)
-        biases.append(math.log(p / (1 - p)) - odds)
+        assert block.labels[n] == (chance < chances(block)[n])
+        biases.append(float(block.log_odds[n]) - odds)
     np.testing.assert_allclose(biases, biases[0], atol=1e-5)
 
 
 def test_one_feature_has_no_pairs() -> None:
     log = ClickLog((50,), (1.0,), rows=500, linear_std=0.0)
-    np.testing.assert_allclose(log.block(0, 0).probabilities, 0.1, atol=1e-6)
+    np.testing.assert_allclose(chances(log.block(0, 0)), 0.1, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -86,8 +89,7 @@ def test_the_parts_of_the_log_odds_have_their_deviations(
     log = ClickLog(
         (10**7,) * features, (0.0,) * features, linear_std=linear, interaction_std=interaction
     )
-    p = log.block(0, 0).probabilities.astype(np.float64)
-    assert np.log(p / (1 - p)).std() == pytest.approx(0.8, rel=0.02)
+    assert log.block(0, 0).log_odds.std() == pytest.approx(0.8, rel=0.02)
 
 
 def test_a_part_of_the_ranks_passes_to_new_tokens_every_day() -> None:
@@ -123,7 +125,7 @@ def test_every_day_has_the_base_rate(log: ClickLog, rate: float) -> None:
     log = replace(log, base_rate=rate, rows=2 * BLOCK_ROWS)
     for day in (0, 4, 9):
         blocks = [log.block(day, number) for number in (0, 1)]
-        p = np.concatenate([block.probabilities for block in blocks]).astype(np.float64)
+        p = np.concatenate([chances(block) for block in blocks])
         labels = np.concatenate([block.labels for block in blocks])
         # Sample and blocks both vary; labels vary around the probabilities.
         assert abs(p.mean() - rate) < 4 * p.std() * math.sqrt(1 / BLOCK_ROWS + 1 / len(p))
@@ -132,9 +134,9 @@ def test_every_day_has_the_base_rate(log: ClickLog, rate: float) -> None:
 
 def test_probabilities_are_those_of_clicks() -> None:
     block = CLICKS_SMALL.block(2, 0)
-    order = np.argsort(block.probabilities)
+    order = np.argsort(block.log_odds)
     for some in np.array_split(order, 10):
-        p = block.probabilities[some].astype(np.float64)
+        p = chances(block)[some]
         error = math.sqrt((p * (1 - p)).sum()) / len(p)
         assert abs(block.labels[some].mean() - p.mean()) < 4 * error
 

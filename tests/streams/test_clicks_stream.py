@@ -89,13 +89,27 @@ def test_fingerprints_tell_logs_and_encodings_apart() -> None:
 def test_the_truth_scores_what_its_probabilities_score() -> None:
     truth = ClickStream(LOG).truth(1, 3)
     blocks = list(blocks_of(LOG, 1, 3))
-    p = np.concatenate([block.probabilities for block in blocks]).astype(np.float64)
+    odds = np.concatenate([block.log_odds for block in blocks])
     labels = np.concatenate([block.labels for block in blocks])
-    loss = cross_entropy(np.log(p / (1 - p)), labels)
+    loss = cross_entropy(odds, labels)
     assert truth.rows == 2 * LOG.rows
     assert truth.loss == pytest.approx(loss, rel=1e-6)
     assert truth.ne == pytest.approx(normalized_entropy(loss, labels), rel=1e-6)
-    assert truth.auc == pytest.approx(auc(p, labels), abs=1e-5)
+    assert truth.auc == pytest.approx(auc(odds, labels), abs=1e-5)
+
+
+def test_the_truth_is_a_number_where_clicks_are_next_to_certain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = ClickLog((2,), (1.0,), days=1, rows=2)
+    odds, labels = np.float32([30, -40]), np.uint8([0, 1])
+    block = log.block(0, 0)._replace(log_odds=odds, labels=labels)
+    monkeypatch.setattr(ClickLog, "block", lambda *place: block)
+    assert ClickStream(log).truth(0, 1).loss == pytest.approx(35)
+
+
+def test_no_days_score_nothing() -> None:
+    assert ClickStream(LOG).truth(3, 3) == (0, None, None, None)
 
 
 def test_one_class_has_neither_entropy_nor_auc() -> None:

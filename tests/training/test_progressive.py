@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from freqsgd.streams.tally import BINS, METRICS, Tally
 from freqsgd.training.metrics import auc, cross_entropy, normalized_entropy
 from freqsgd.training.progressive import Progressive
-from freqsgd.training.tally import BINS, METRICS, Tally
 
 
 def predictions(rows, scale=1.5, shift=-1.0, seed=0):

@@ -115,11 +115,8 @@ def draw_rows(
 
 
 @_compiled
-def click_rows(
-    key: Any, count: Any, bias: Any, score: Any, labels: Any, probabilities: Any
-) -> None:
-    """Draw the labels of rows of ``count`` tokens; fill in labels and probabilities."""
-    for row in range(len(score)):
-        probability = 1.0 / (1.0 + math.exp(-(bias + score[row])))
-        probabilities[row] = probability
+def click_rows(key: Any, count: Any, odds: Any, labels: Any) -> None:
+    """Draw the labels of rows of ``count`` tokens from their log odds."""
+    for row in range(len(odds)):
+        probability = 1.0 / (1.0 + math.exp(-odds[row]))
         labels[row] = _uniform(key, row * (count + 1) + count) < probability

@@ -31,7 +31,7 @@ class ClickBlock(NamedTuple):
 
     tokens: NDArray[np.int32]  # (rows, features); tokens of each feature start at 0
     labels: NDArray[np.uint8]  # (rows,), 0 or 1
-    probabilities: NDArray[np.float32]  # (rows,): the truth, which no model can beat
+    log_odds: NDArray[np.float32]  # (rows,): the true ones, which no model can beat
 
 
 @dataclass(frozen=True)
@@ -150,9 +150,9 @@ class ClickLog:
         rows = min(BLOCK_ROWS, self.rows - number * BLOCK_ROWS)
         key = _key(self.seed, _ROWS, day, number)
         tokens, score = self._draw(key, day, rows)
-        labels, probabilities = np.empty(rows, np.uint8), np.empty(rows, np.float32)
-        click_rows(key, len(self.sizes), _bias(self, day), score, labels, probabilities)
-        return ClickBlock(tokens, labels, probabilities)
+        odds, labels = _bias(self, day) + score, np.empty(rows, np.uint8)
+        click_rows(key, len(self.sizes), odds, labels)
+        return ClickBlock(tokens, labels, odds.astype(np.float32))
 
     def _draw(
         self, key: np.uint64, day: int, rows: int

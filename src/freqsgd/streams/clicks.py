@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
@@ -16,13 +15,13 @@ from freqsgd.streams.click_log import BLOCK_ROWS, CLICKS_SMALL, ClickBlock, Clic
 from freqsgd.streams.hashing import hash_integers
 from freqsgd.streams.in_order import in_order
 from freqsgd.streams.stream import Chunk, Position
+from freqsgd.streams.tally import Tally
 
 if TYPE_CHECKING:
     from freqsgd.streams.hash_encoder import HashEncoder
 
 __all__ = ["CLICKS_SMALL", "ClickLog", "ClickStream", "Truth", "blocks_of"]
 
-_BINS = 1 << 16  # of probabilities, to rank them
 _FORMAT = 1  # of the fingerprint: rises when the same log gets other rows
 
 
@@ -115,28 +114,12 @@ class ClickStream:
         }
 
     def truth(self, first: int, last: int) -> Truth:
-        """What the true probabilities score on ``days[first:last]``.
-
-        Probabilities are put into 65,536 bins, within which they count as equal for the AUC.
-        """
-        loss, counts = 0.0, np.zeros((2, _BINS), np.int64)
+        """What the true probabilities score on ``days[first:last]``."""
+        tally = Tally()
         for block in blocks_of(self.log, first, last):
-            chance = block.probabilities.astype(np.float64)
-            loss -= float(np.log(np.where(block.labels == 1, chance, 1 - chance)).sum())
-            bins = np.minimum((chance * _BINS).astype(np.int64), _BINS - 1)
-            for label in (0, 1):
-                counts[label] += np.bincount(bins[block.labels == label], minlength=_BINS)
-        negatives, positives = map(int, counts.sum(axis=1))
-        rows = negatives + positives
-        if not rows:
-            return Truth(0, None, None, None)
-        if not (negatives and positives):
-            return Truth(rows, loss / rows, None, None)
-        rate = positives / rows
-        entropy = -(rate * math.log(rate) + (1 - rate) * math.log(1 - rate))
-        below = np.cumsum(counts[0]) - counts[0] / 2  # negatives of the same bin count half
-        auc = float(counts[1] @ below) / (negatives * positives)
-        return Truth(rows, loss / rows, loss / rows / entropy, auc)
+            tally.add(block.log_odds, block.labels)
+        found = tally.metrics()
+        return Truth(sum(tally.counts), found["loss"], found["ne"], found["auc"])
 
 
 def blocks_of(log: ClickLog, first: int, last: int) -> Iterator[ClickBlock]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from freqsgd.streams.tally import normalized, ranked
 
 __all__ = ["auc", "auc_by_frequency", "cross_entropy", "frequency_classes", "normalized_entropy"]
 
@@ -25,15 +26,12 @@ def auc(scores: NDArray[Any], labels: NDArray[Any]) -> float | None:
     """
     order = np.argsort(scores)
     scores, positive = scores[order], labels[order].astype(np.int64)
-    positives = int(positive.sum())
-    negatives = len(labels) - positives
-    if positives == 0 or negatives == 0 or np.isnan(scores[-1]):  # NaN comes last
+    if not len(labels) or np.isnan(scores[-1]):  # NaN comes last
         return None
     ties = np.flatnonzero(np.concatenate([[True], scores[1:] != scores[:-1]]))
     won = np.add.reduceat(positive, ties)  # positives of each score
     lost = np.diff(np.append(ties, len(labels))) - won
-    below = np.cumsum(lost) - lost
-    return float((won * (below + 0.5 * lost)).sum() / (positives * negatives))
+    return ranked(lost, won)
 
 
 def cross_entropy(
@@ -46,10 +44,7 @@ def cross_entropy(
 
 def normalized_entropy(loss: float, labels: NDArray[Any]) -> float | None:
     """A loss over that of always predicting the base rate; below 1 is better than that."""
-    p = float(labels.mean())
-    if p in (0.0, 1.0):
-        return None
-    return loss / -(p * math.log(p) + (1 - p) * math.log(1 - p))
+    return normalized(loss, int(labels.sum()), len(labels))
 
 
 def frequency_classes(counts: NDArray[Any], sizes: list[int]) -> NDArray[np.int8]:

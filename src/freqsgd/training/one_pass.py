@@ -20,6 +20,7 @@ from freqsgd.data.lock import locked
 from freqsgd.nn.fm import FM
 from freqsgd.streams.batches import Batch, batches
 from freqsgd.streams.stream import Chunk, Position, Stream
+from freqsgd.streams.tally import Tally
 from freqsgd.training import checkpoint, model_folder
 from freqsgd.training.available_memory import forget_peak, peak_memory
 from freqsgd.training.engine import DivergedError, engine_for
@@ -46,7 +47,6 @@ from freqsgd.training.stream_pass import (
     days_to_learn,
 )
 from freqsgd.training.stream_rates import capped
-from freqsgd.training.tally import Tally
 
 __all__ = ["Pass", "StreamListener", "StreamProgress", "fit_stream"]
 

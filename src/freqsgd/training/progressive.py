@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from freqsgd.training.tally import Tally, normalized
+from freqsgd.streams.tally import Tally, normalized
 
 __all__ = ["Progressive"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["Tally"]
+__all__ = ["Tally", "normalized", "ranked"]
 
 BINS = 1 << 16
 REACH = 16.0  # log odds beyond it share the first and the last bin
@@ -63,16 +63,9 @@ class Tally:
         return {
             "loss": loss,
             "ne": normalized(loss, positives, examples),
-            "auc": self._auc(negatives, positives),
+            "auc": ranked(*self.bins),
             "calibration": float(self.sums[1]) / positives if positives else None,
         }
-
-    def _auc(self, negatives: int, positives: int) -> float | None:
-        if negatives == 0 or positives == 0:
-            return None
-        lost, won = self.bins.astype(np.float64)  # products of counts may exceed 64 bits
-        below = np.cumsum(lost) - lost
-        return float((won * (below + 0.5 * lost)).sum() / positives / negatives)
 
 
 def normalized(loss: float, positives: int, examples: int) -> float | None:
@@ -81,6 +74,15 @@ def normalized(loss: float, positives: int, examples: int) -> float | None:
         return None
     p = positives / examples
     return loss / -(p * math.log(p) + (1 - p) * math.log1p(-p))
+
+
+def ranked(negatives: NDArray[np.int64], positives: NDArray[np.int64]) -> float | None:
+    """AUC, if there are examples of both classes: how many of each have a score, in their order."""
+    pairs = int(negatives.sum()) * int(positives.sum())
+    if pairs == 0:
+        return None
+    below = np.cumsum(negatives) - negatives
+    return float((positives * (below + 0.5 * negatives)).sum()) / pairs
 
 
 def _compiled(function: Any) -> Any:
