@@ -66,6 +66,11 @@ def test_100_million_rows_fit_a_machine_of_24_gb_with_cfsgd_only():
 def test_counters_are_wide_where_they_might_count_beyond_31_bits():
     short, long = (large("cfsgd", examples=count) for count in (2**31 - 1, 2**31))
     assert (short.state, long.state) == (400_000_000, 800_000_000)
+    settings, options = Settings(dim=5), {"frequencies": torch.ones(111), "expected": 2**31}
+    for optimizer in OPTIMIZERS:  # and so they are from the start
+        rule = Rule(optimizer, 0.1)
+        engine = engine_for(new_model(FIELDS, settings), rule, **options)
+        assert engine.state_bytes == memory_plan(FIELDS, rule, settings, examples=2**31).state
     assert large("cfsgd", kept=1).total - large("cfsgd").total == 4 * (33 * 100_000_000 + 1)
 
 

@@ -197,11 +197,17 @@ def interrupt_at(batch):
     return listen
 
 
-@pytest.mark.parametrize("optimizer", ["cfsgd", "adam"])
+RULES = {
+    "cfsgd": Rule("cfsgd", 1.0, weight_decay=1e-4),
+    "fading": Rule("cfsgd", 1.0, halflife=2.5),
+    "adam": Rule("adam", 0.01, weight_decay=1e-4),
+}
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 @pytest.mark.parametrize("settings", [SETTINGS, DEEP], ids=["fm", "deepfm"])
 @pytest.mark.parametrize("batch", [3, 17, 30])  # in two files, and in the evaluation
-def test_a_run_that_was_broken_off_goes_on_to_the_same_bits(optimizer, settings, batch, tmp_path):
-    rule = Rule(optimizer, {"cfsgd": 1.0, "adam": 0.01}[optimizer], weight_decay=1e-4)
+def test_a_run_that_was_broken_off_goes_on_to_the_same_bits(rule, settings, batch, tmp_path):
     whole, expected = fit_stream(MemoryStream(), rule, settings, Pass(window=300))
     folder, plan = tmp_path / "run", Pass(window=300, checkpoint_examples=128)
     with pytest.raises(KeyboardInterrupt):

@@ -31,6 +31,7 @@ _MARKS = {torch.int32: np.int32, torch.int64: np.int64, torch.float64: np.float6
 _EPS = {"adagrad": 1e-10, "rowwise-adagrad": 1e-10, "adam": 1e-8}  # torch's defaults
 _SMALL = 1 << 16  # numbers of a batch below which a second thread costs more than it brings
 _BLOCK = 8192  # samples that the network predicts at a time
+_WIDE = 2**31  # counts that could come to so many have 64 bits
 _LONGEST_CALL = 3e8  # numbers that a call of a kernel may touch: some tenths of a second
 
 
@@ -154,6 +155,8 @@ class Engine(Predictor):
         batch_size: samples of a step
         threads: that the kernels use (default: torch's number); the result does not depend on it
         frequencies: of each row, per sample; for fasgd
+        expected: samples that will come, where that is known: counters that might not hold them in
+            32 bits have 64 from the start, and need not be made anew on the way
 
     Attributes:
         samples, steps: taken so far
@@ -167,13 +170,14 @@ class Engine(Predictor):
         batch_size: int = 1024,
         threads: int | None = None,
         frequencies: Tensor | None = None,
+        expected: int = 0,
     ) -> None:
         super().__init__(model, threads)
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
         self.rule, self.batch_size = rule, batch_size
         self.samples = self.steps = 0
-        self._state = _new_state(model, rule, frequencies)
+        self._state = _new_state(model, rule, frequencies, expected)
         # counts serve as the marks that the kernel needs; without them there are marks alone
         rows = len(model.tokens.weight)
         self._marks = self._state.get("counts", torch.zeros(rows, dtype=torch.int32))
@@ -212,10 +216,10 @@ class Engine(Predictor):
         if self.rule.dense:
             work += self.model.tokens.weight.numel()
         steps = min(max(1, int(_LONGEST_CALL / work)), most or len(lrs))
-        if self._fading is not None:
-            steps = min(steps, self._fading.steps)
-        for first in range(0, len(lrs), steps):
-            some = np.ascontiguousarray(lrs[first : first + steps], np.float64)
+        first = 0
+        while first < len(lrs):
+            count = steps if self._fading is None else min(steps, self._fading.steps(self.samples))
+            some = np.ascontiguousarray(lrs[first : first + count], np.float64)
             losses = np.zeros(len(some))
             job = self._training_job(ids, order)
             job["labels"], job["losses"] = labels.ctypes.data, losses.ctypes.data
@@ -231,18 +235,19 @@ class Engine(Predictor):
                 raise DivergedError(self.steps + int(job["bad"][0]))
             self.samples += int(job["last"][0] - job["first"][0])
             self.steps += len(some)
+            first += len(some)
             yield losses
 
     def load_state(self, state: dict[str, Tensor], samples: int, steps: int) -> None:
-        """Continue from a state that was saved."""
+        """Continue from a state that was saved; wide counters are taken over, not copied."""
         for name, tensor in list(self._state.items()):
             saved = state.get(name)
             if saved is None or saved.shape != tensor.shape:
                 raise ValueError(
                     f"the saved optimizer state has no {name} of shape {tuple(tensor.shape)}"
                 )
-            if name == "counts" and saved.dtype == torch.int64:
-                self._state[name] = self._marks = saved.clone()
+            if name == "counts" and (saved.dtype, tensor.dtype) == (torch.int64, torch.int32):
+                self._state[name] = self._marks = saved
             else:
                 tensor.copy_(saved)
         self.samples, self.steps = samples, steps
@@ -310,7 +315,7 @@ class Engine(Predictor):
         ):
             raise ValueError("logits must be a contiguous float32 array, one for each row number")
         counted = (self.samples + len(order)) * max(self.model.widths)
-        if self._marks.dtype == torch.int32 and self.rule.counts and counted >= 2**31:
+        if self._marks.dtype == torch.int32 and self.rule.counts and counted >= _WIDE:
             self._state["counts"] = self._marks = self._marks.long()
 
 
@@ -438,11 +443,15 @@ def _check_samples(ids: NDArray[Any], order: NDArray[Any] | None, model: FM) -> 
         raise ValueError(f"row numbers must lie in [0, {len(ids)})")
 
 
-def _new_state(model: FM, rule: Rule, frequencies: Tensor | None) -> dict[str, Tensor]:
+def _new_state(
+    model: FM, rule: Rule, frequencies: Tensor | None, expected: int
+) -> dict[str, Tensor]:
     weight = model.tokens.weight
     state: dict[str, Tensor] = {}
     if rule.counts:
-        kind = torch.int32 if rule.halflife is None else torch.float64
+        kind = torch.int64 if expected * max(model.widths) >= _WIDE else torch.int32
+        if rule.halflife is not None:
+            kind = torch.float64
         state["counts"] = torch.zeros(len(weight), dtype=kind)
     if rule.halflife is not None:
         state["fading"] = torch.zeros(2, dtype=torch.float64)

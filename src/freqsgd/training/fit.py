@@ -88,8 +88,8 @@ class _Run(Run[FM]):
         diagnose: bool,
     ) -> None:
         check(data, settings)
-        plan = memory_plan(data.fields, rule, settings, examples=len(data.splits.train), kept=1)
-        check_memory(plan)
+        expected = settings.epochs * len(data.splits.train)
+        check_memory(memory_plan(data.fields, rule, settings, examples=expected, kept=1))
         asked, rule = rule, with_lr(data, rule, settings, threads=threads)
         model = build_model(data, settings)
         train = data.splits.train
@@ -101,6 +101,7 @@ class _Run(Run[FM]):
             batch_size=batch_size,
             threads=threads,
             frequencies=frequencies_for(data, rule),
+            expected=expected,
         )
         options: dict[str, Any] = {"rule": asdict(asked), "settings": plain_settings(settings)}
         super().__init__(

@@ -132,6 +132,7 @@ class _Run:
             seed=settings.seed,
             batch_size=settings.batch_size,
             threads=self.threads,
+            expected=self.rows or 0,
         )
         self.order = np.arange(settings.batch_size)
         self.lrs = np.array([rule.law.lr])
