@@ -176,6 +176,28 @@ def test_a_folder_with_rates_is_not_taken_twice_and_not_for_other_options(tmp_pa
         compare(Rule("sgd", 0.5), out=tmp_path, resume=True)
 
 
+def test_a_comparison_is_not_gone_on_with_at_other_rates(monkeypatch, tmp_path):
+    monkeypatch.setitem(GRIDS, "sgd", (0.1, 0.5))
+    compare(Rule("sgd"), out=tmp_path / "grid")
+    compare(Rule("sgd", 0.5), out=tmp_path / "second")
+    compare(Rule("sgd", 0.1), out=tmp_path / "first")
+    for rule, name in (
+        (Rule("sgd", 0.01), "grid"),
+        (Rule("sgd", 0.5), "grid"),
+        (Rule("sgd"), "second"),
+    ):
+        with pytest.raises(DataError, match=r"holds a comparison of other rates \(sgd-0"):
+            compare(rule, out=tmp_path / name, resume=True)
+    (run,) = compare(Rule("sgd"), out=tmp_path / "first", resume=True)["runs"]
+    assert load_model(tmp_path / "first" / "models" / "sgd")[1]["record"]["lr"] == run["lr"]
+
+
+def test_a_folder_of_a_single_run_is_not_taken_for_a_comparison(tmp_path):
+    fit_stream(MemoryStream(), Rule("sgd", 0.5), SETTINGS, folder=tmp_path)
+    with pytest.raises(DataError, match="holds a single run"):
+        compare(Rule("sgd", 0.5), out=tmp_path, resume=True)
+
+
 @pytest.mark.parametrize(
     ("rules", "words"),
     [

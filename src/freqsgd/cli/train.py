@@ -16,7 +16,7 @@ from freqsgd.cli.table import print_results
 from freqsgd.data.dataset import DataError
 from freqsgd.report import write_report
 from freqsgd.streams.options import StreamOptions
-from freqsgd.training.compare import RESULTS, describe, fit_any, write_results
+from freqsgd.training.compare import MODELS, RESULTS, describe, fit_any, write_results
 from freqsgd.training.rules import OPTIMIZERS, Rule
 
 __all__ = ["train"]
@@ -44,6 +44,8 @@ def train(
     One pass: freqsgd train --one-pass --data logs --label click --features user,item
     --hash-rows 1e6 --lr 1 --out model
     """
+    if (out / MODELS).exists():
+        raise DataError(f"{out} holds a comparison (freqsgd compare): use another --out")
     if isinstance(asked.data, StreamOptions):
         (one_rule,) = one_pass_rules(context, rule, [(optimizer, lr)])
         results = train_one_pass(asked, one_rule, threads, out, resume)

@@ -14,8 +14,10 @@ from freqsgd.streams.clicks import ClickStream
 from freqsgd.streams.stream import Stream
 from freqsgd.training.compare import MODELS, RESULTS, check_names, heading, write_results
 from freqsgd.training.memory_plan import check_memory, memory_plan
+from freqsgd.training.model_folder import MODEL
 from freqsgd.training.one_pass import Pass, StreamListener, fit_stream
 from freqsgd.training.rate_store import RATES, RateStore
+from freqsgd.training.resuming import CHECKPOINT
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
 from freqsgd.training.stream_rates import candidates
@@ -58,8 +60,8 @@ def compare_streams(
     examples = stream.summary()["rows"]
     for rule in chain(*map(candidates, rules)):  # before the first of them has taken its hours
         check_memory(memory_plan(stream.fields, rule, settings, examples=examples))
-    if out is not None and not resume and any((out / name).exists() for name in (RESULTS, RATES)):
-        raise DataError(f"{out} holds results already: use --resume, or another --out")
+    if out is not None:
+        _check_folder(out, resume)
     results = describe_stream(stream, settings, threads, command)
     store = None if out is None else RateStore(out, _shared(stream, settings, plan))
 
@@ -80,6 +82,14 @@ def compare_streams(
     return results
 
 
+def _check_folder(out: Path, resume: bool) -> None:
+    """Refuse a folder with other results, or with a run that is no comparison."""
+    if any((out / name).exists() for name in (MODEL, CHECKPOINT)):
+        raise DataError(f"{out} holds a single run (freqsgd train): use another --out")
+    if not resume and any((out / name).exists() for name in (RESULTS, RATES)):
+        raise DataError(f"{out} holds results already: use --resume, or another --out")
+
+
 def _best_of(
     rules: list[Rule],
     train: Callable[[Rule], dict[str, Any]],
@@ -89,6 +99,8 @@ def _best_of(
     """The record of the best rate, which tells of the others too."""
     records: list[dict[str, Any]] = []
     best = 0
+    if store is not None:
+        store.check_rates(rules)
     for number, rule in enumerate(rules):
         record = None if store is None else store.record(rule)
         if record is None:

@@ -37,6 +37,19 @@ class RateStore:
         """The folder in which a rate is trained."""
         return self._folder / RATES / f"{rule.optimizer}-{rule.lr:g}"
 
+    def check_rates(self, rules: list[Rule]) -> None:
+        """Refuse what is not the beginning of a comparison of these rates of an optimizer.
+
+        Of the rates that are finished only the best has left its model, which might not be the
+        best of others.
+        """
+        found = set(self._folder.glob(f"{RATES}/{rules[0].optimizer}-[0-9]*.json"))
+        if found != {self._path(rule) for rule in rules[: len(found)]}:
+            rates = ", ".join(sorted(path.stem for path in found))
+            raise DataError(
+                f"{self._folder} holds a comparison of other rates ({rates}): use another --out"
+            )
+
     def record(self, rule: Rule) -> dict[str, Any] | None:
         """The record of a rate that is finished."""
         path = self._path(rule)
