@@ -134,7 +134,13 @@ def text_dataset(name: str) -> KnownDataset:
 def locate(dataset: KnownDataset) -> Path:
     """The file that a dataset is read from."""
     if dataset.file is None:
-        raise DataError(f"{dataset.name} is generated: there is no file of it")
+        more = ""
+        if dataset.stream:
+            more = (
+                ". Write files of it: freqsgd data generate-clicks --out FOLDER. "
+                "A day of them: --data FOLDER/day-00"
+            )
+        raise DataError(f"{dataset.name} is generated: there is no file of it{more}")
     path = find_file(dataset.file)
     if path:
         return path
