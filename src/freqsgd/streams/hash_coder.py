@@ -59,14 +59,14 @@ class HashCoder:
         return iter(())
 
     def _values(self, column: Column, frame: pl.DataFrame) -> pl.Expr:
-        """What is hashed: integers as they are, anything else as text."""
+        """What is hashed: numbers as they are, anything else as text."""
         dtype = frame.schema[column.name]
         if column.is_number:
             return number_bins(column).cast(pl.Int64)
         if column.kind == "bag":
             self._warn_of_long_lists(frame[column.name], column)
             return bag_lists(column, dtype)
-        return pl.col(column.name) if dtype.is_integer() else tokens(column, dtype)
+        return pl.col(column.name) if dtype.is_numeric() else tokens(column, dtype)
 
     def _hash(self, values: pl.Series, field: int, place: NDArray[np.int32]) -> None:
         """Fill in the ids of a field, from the first column of ``place`` on."""
@@ -78,6 +78,8 @@ class HashCoder:
 
     def _hashed(self, values: pl.Series, field: int) -> NDArray[np.int32]:
         ids = np.empty((len(values), 1), np.int32)
+        if values.dtype.is_float():
+            values = _whole_numbers(values)
         if _fits(values):
             hash_integers(*_as_integers(values), field, self.rows[field], ids[:, 0])
         elif len(values):
@@ -98,6 +100,20 @@ class HashCoder:
                 DataWarning,
                 stacklevel=2,
             )
+
+
+def _whole_numbers(values: pl.Series) -> pl.Series:
+    """Floats as integers of 64 bits; as text, if not all are whole.
+
+    A file written by pandas has floats where a column of integers misses one, and must have the
+    same tokens as the days on which none is missing.
+    """
+    values = values.fill_nan(None)
+    integers = values.cast(pl.Int64, strict=False)
+    whole = integers.cast(values.dtype).eq_missing(values)
+    if whole.all():
+        return integers
+    return integers.cast(pl.String).zip_with(whole, values.cast(pl.String))
 
 
 def _fits(values: pl.Series) -> bool:
