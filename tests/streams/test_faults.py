@@ -77,9 +77,21 @@ def test_a_corrupt_footer_is_found_before_training(tmp_path, damage):
         stream = stream_of(tmp_path, skip_bad_files=True)
     assert [line for line in stream.skipped if "day-1.parquet" in line] == stream.skipped != []
     found = everything(stream.chunks(0, 3))
-    assert stream.days == ("day-0", "day-1", "day-2")
+    assert stream.days == ("day-0", "day-2")
     assert [each[0] for each in found] == slow_ids(pl.concat([frames[0], frames[2]]))
-    assert [each[2] for each in found] == [0] * 400 + [2] * 400
+    assert [each[2] for each in found] == [0] * 400 + [1] * 400
+
+
+def test_a_day_is_left_while_one_of_its_files_is(tmp_path):
+    for name in ("day-0/a", "day-0/b", "day-1/a", "day-1/b", "day-2/a", "day-2/b"):
+        write(frame_of(50, 0), tmp_path / f"{name}.parquet")
+    for name in ("day-1/a", "day-2/a", "day-2/b"):
+        _empty(tmp_path / f"{name}.parquet")
+    with pytest.warns(DataWarning, match="It was left out"):
+        stream = stream_of(tmp_path, skip_bad_files=True)
+    assert stream.days == ("day-0", "day-1")
+    assert len(stream.skipped) == 3
+    assert [each[2] for each in everything(stream.chunks(0, 2))] == [0] * 100 + [1] * 50
 
 
 def test_an_empty_text_file_is_damaged(tmp_path):

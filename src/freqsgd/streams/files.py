@@ -144,6 +144,8 @@ def readable_days(
 ) -> tuple[tuple[Day, ...], list[str]]:
     """The days without the files that cannot be opened, and what is wrong with those.
 
+    A day of which no file is left is no day, so that the last one is one to evaluate on.
+
     Raises:
         DataError: there is such a file and it may not be left out, or there are no others
     """
@@ -159,8 +161,9 @@ def readable_days(
                     raise refusal(error) from error
                 skipped.append(str(error))
                 warnings.warn(f"{error}\nIt was left out.", DataWarning, stacklevel=2)
-        readable.append(Day(day.name, tuple(files)))
-    if not any(day.files for day in readable):
+        if files:
+            readable.append(Day(day.name, tuple(files)))
+    if not readable:
         raise DataError(f"{skipped[0]}\nNo file is left.")
     return tuple(readable), skipped
 
