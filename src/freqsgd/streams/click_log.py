@@ -20,6 +20,7 @@ __all__ = ["BLOCK_ROWS", "CLICKS_SMALL", "ClickBlock", "ClickLog"]
 BLOCK_ROWS = 1 << 16
 _GENERATION = 1 << 32  # the unit in which phases are counted
 _MOST_TOKENS = 2**31 - 1
+_MOST_FEATURES = 4096  # of which a block takes a gigabyte
 _MOST_DAYS = 100_000
 _NEAR = 1e-6  # exponents that differ by less from 1 count as 1
 _ROWS, _SAMPLE, _PHASE, _FACTOR, _SHIFT, _HIDDEN = range(6)  # what keys are for
@@ -111,7 +112,7 @@ class ClickLog:
             >>> ClickLog.of(3, 100, 10_000).sizes
             (100, 1000, 10000)
         """
-        whole_number("the number of features", features, least=1)
+        whole_number("the number of features", features, least=1, most=_MOST_FEATURES)
         whole_number("the smallest size", smallest, least=1)
         whole_number("the largest size", largest, least=smallest)
         golden = (math.sqrt(5) - 1) / 2
@@ -198,6 +199,7 @@ class ClickLog:
                 f"a click log needs a size and an exponent for each feature, not {len(self.sizes)} "
                 f"sizes and {len(self.exponents)} exponents"
             )
+        whole_number("the number of features", len(self.sizes), least=1, most=_MOST_FEATURES)
         for size in self.sizes:
             whole_number("the size of a feature", size, least=1)
         for name, most in (("days", _MOST_DAYS), ("rows", 2**62), ("dim", 1024)):

@@ -12,7 +12,7 @@ from freqsgd.data.dataset import DataError
 
 __all__ = ["check_gaps"]
 
-_DATE = re.compile(r"(?<![0-9])([0-9]{4})(-?)([0-9]{2})\2([0-9]{2})(?![0-9])")
+_DATE = re.compile(r"(?<![0-9])([0-9]{4})([-_]?)([0-9]{2})\2([0-9]{2})(?![0-9])")
 _NUMBER = re.compile(r"[0-9]+")
 _SHOWN = 5
 
