@@ -48,7 +48,7 @@ def test_a_plan_that_does_not_fit_is_refused_with_the_arithmetic():
     said = str(refused.value)
     assert said.startswith(
         "adam does not fit: 100,000,000 rows x 33 weights x 4 bytes = 13.2 GB of weights + 26.4 GB "
-        "of optimizer state (two floats per weight) + 0.6 GB of batches"
+        "of optimizer state (two floats per weight) + 0.6 GB of workspace"
     )
     assert "; 22.9 GB are available. cfsgd would take 13.8 GB (one counter per row)" in said
 

@@ -95,7 +95,7 @@ class MemoryPlan:
         return (
             f"{self.rows:,} rows x {self.dim + 1} weights x {_FLOAT} bytes{deep} = "
             f"{_gb(self.weights)} of weights + {_gb(self.state)} of optimizer state "
-            f"({self.rule.keeps}){kept} + {_gb(self.work)} of batches = {_gb(self.total)}"
+            f"({self.rule.keeps}){kept} + {_gb(self.work)} of workspace = {_gb(self.total)}"
         )
 
 
