@@ -162,6 +162,8 @@ def test_a_folder_with_rates_is_not_taken_twice_and_not_for_other_options(tmp_pa
     (tmp_path / "results.json").unlink()
     with pytest.raises(DataError, match="holds results already"):
         compare(Rule("sgd", 0.5), out=tmp_path)
+    longer = Settings(dim=4, batch_size=50, epochs=7, patience=None)  # which means nothing here
+    compare_streams(MemoryStream(), [Rule("sgd", 0.5)], longer, out=tmp_path, resume=True)
     other = Settings(dim=4, batch_size=51)
     with pytest.raises(DataError, match="written with batch_size 50, now batch_size is 51"):
         compare_streams(MemoryStream(), [Rule("sgd", 0.5)], other, out=tmp_path, resume=True)

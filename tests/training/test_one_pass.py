@@ -175,6 +175,15 @@ def test_a_run_that_diverges_says_so_and_is_not_taken_again(tmp_path):
     assert again == record
 
 
+@pytest.mark.parametrize("lr", [1e30, 1e38])  # squares overflow, or the weights themselves
+def test_a_model_that_breaks_in_its_last_step_has_diverged(lr, tmp_path):
+    stream = MemoryStream(rows=(64,))
+    _, record = fit_stream(stream, Rule("sgd", lr), SETTINGS, folder=tmp_path)
+    assert record["stopped"] == "diverged"
+    assert "in step 0 at lr" in record["error"]
+    assert not (tmp_path / "model.safetensors").exists()
+
+
 def without_time(record):
     """What does not depend on when and where a run was."""
     kept = {k: v for k, v in record.items() if k not in TIMES}

@@ -45,7 +45,7 @@ def compare_one_pass(
 ) -> dict[str, Any]:
     """The results of a comparison."""
     options, settings, plan = _parts(asked)
-    with stream_session(options, threads, out) as (stream, watcher):
+    with stream_session(options, rules, threads, out) as (stream, watcher):
         return compare_streams(
             stream,
             rules,
@@ -70,7 +70,7 @@ def train_one_pass(
             f"{rule.optimizer} tries 5 and keeps the model of the best"
         )
     options, settings, plan = _parts(asked)
-    with stream_session(options, threads, out) as (stream, watcher):
+    with stream_session(options, [rule], threads, out) as (stream, watcher):
         _, record = fit_stream(
             stream,
             rule,

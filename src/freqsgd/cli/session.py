@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from freqsgd.kernels.fm import step_kernel
 from freqsgd.streams.options import StreamOptions, open_stream
 from freqsgd.streams.stream import Stream
 from freqsgd.training.interrupt import InterruptedFitError
+from freqsgd.training.rules import Rule
 
 __all__ = ["REPORT", "any_session", "command_line", "session", "stream_session"]
 
@@ -57,13 +58,14 @@ def any_session(
 
 @contextmanager
 def stream_session(
-    options: StreamOptions, threads: int | None, out: Path | None
+    options: StreamOptions, rules: Iterable[Rule], threads: int | None, out: Path | None
 ) -> Iterator[tuple[Stream, Watcher]]:
     """The same for a stream, of which only the names and columns of its files are read yet."""
     with _watching(threads, out) as watcher:
         stream = open_stream(options)
         watcher.compiling()
-        step_kernel(np.int32)
+        for rule in rules:
+            step_kernel(np.int32 if rule.halflife is None else np.float64)
         yield stream, watcher
 
 

@@ -20,6 +20,7 @@ from freqsgd.training.rate_store import RATES, RateStore
 from freqsgd.training.resuming import CHECKPOINT
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
+from freqsgd.training.stream_pass import pass_settings
 from freqsgd.training.stream_rates import candidates
 
 __all__ = ["add_run", "compare_streams", "describe_stream"]
@@ -128,8 +129,8 @@ def _loss(record: dict[str, Any]) -> float:
 
 def _shared(stream: Stream, settings: Settings, plan: Pass) -> dict[str, Any]:
     """What decides on results, whatever the rate."""
-    how = {**asdict(settings), **asdict(plan)}
-    del how["checkpoint_examples"], how["checkpoint_steps"]
+    how = {**pass_settings(settings), **asdict(plan)}
+    del how["checkpoint_examples"]
     return {"data": stream.fingerprint, **how}
 
 

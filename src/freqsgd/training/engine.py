@@ -49,9 +49,12 @@ class Predictor:
     Args:
         model: float32, on the CPU
         threads: that the kernels use (default: torch's number); the result does not depend on it
+        marks: type of the marks of rows, for which the kernel is compiled
     """
 
-    def __init__(self, model: FM, threads: int | None = None) -> None:
+    def __init__(
+        self, model: FM, threads: int | None = None, marks: torch.dtype = torch.int32
+    ) -> None:
         weight = model.tokens.weight
         if weight.dtype != torch.float32 or weight.device.type != "cpu":
             raise ValueError(
@@ -65,8 +68,8 @@ class Predictor:
         self._sizes = model.columns_size.numpy().astype(np.int64)
         self._field_of = model.columns_field.numpy().astype(np.int64)
         self._spans = _spans(model)
-        self._marks = torch.empty(0, dtype=torch.int32)
-        kernels.step_kernel(np.int32)  # compiled before anything is timed
+        self._marks = torch.empty(0, dtype=marks)
+        kernels.step_kernel(_MARKS[marks])  # compiled before anything is timed
 
     def predict(
         self, ids: NDArray[np.int32], rows: NDArray[np.int64] | None = None
@@ -172,12 +175,12 @@ class Engine(Predictor):
         frequencies: Tensor | None = None,
         expected: int = 0,
     ) -> None:
-        super().__init__(model, threads)
+        super().__init__(model, threads, _mark_type(model, rule, expected))
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
         self.rule, self.batch_size = rule, batch_size
         self.samples = self.steps = 0
-        self._state = _new_state(model, rule, frequencies, expected)
+        self._state = _new_state(model, rule, frequencies, self._marks.dtype)
         # counts serve as the marks that the kernel needs; without them there are marks alone
         rows = len(model.tokens.weight)
         self._marks = self._state.get("counts", torch.zeros(rows, dtype=torch.int32))
@@ -443,16 +446,21 @@ def _check_samples(ids: NDArray[Any], order: NDArray[Any] | None, model: FM) -> 
         raise ValueError(f"row numbers must lie in [0, {len(ids)})")
 
 
+def _mark_type(model: FM, rule: Rule, expected: int) -> torch.dtype:
+    """Of counts, or of marks alone."""
+    if rule.halflife is not None:
+        return torch.float64
+    wide = rule.counts and expected * max(model.widths) >= _WIDE
+    return torch.int64 if wide else torch.int32
+
+
 def _new_state(
-    model: FM, rule: Rule, frequencies: Tensor | None, expected: int
+    model: FM, rule: Rule, frequencies: Tensor | None, marks: torch.dtype
 ) -> dict[str, Tensor]:
     weight = model.tokens.weight
     state: dict[str, Tensor] = {}
     if rule.counts:
-        kind = torch.int64 if expected * max(model.widths) >= _WIDE else torch.int32
-        if rule.halflife is not None:
-            kind = torch.float64
-        state["counts"] = torch.zeros(len(weight), dtype=kind)
+        state["counts"] = torch.zeros(len(weight), dtype=marks)
     if rule.halflife is not None:
         state["fading"] = torch.zeros(2, dtype=torch.float64)
     if rule.optimizer == "fasgd":

@@ -34,7 +34,6 @@ from freqsgd.training.resuming import (
     check_same,
     in_parts,
     part_of,
-    plain_settings,
     used_for,
 )
 from freqsgd.training.rules import Rule
@@ -45,6 +44,7 @@ from freqsgd.training.stream_pass import (
     StreamProgress,
     check_one_pass,
     days_to_learn,
+    pass_settings,
 )
 from freqsgd.training.stream_rates import capped
 
@@ -104,7 +104,7 @@ class _Run:
         self.torch_threads = torch.get_num_threads() if settings.model == "deepfm" else None
         self.options = {
             "rule": asdict(rule),
-            "settings": _options(settings),
+            "settings": pass_settings(settings),
             "pass": asdict(plan),
         }
 
@@ -171,6 +171,7 @@ class _Run:
             with Interrupt() as self._interrupt:
                 if not self.progress.evaluating:
                     self._learn()
+                    self._check_weights()
                 self._evaluate(evaluated)
         except DivergedError as error:
             self.progressive.end(self.progress.seconds)
@@ -226,6 +227,12 @@ class _Run:
             part = slice(first, last)
             self.progressive.add(logits[part], batch.labels[part], int(batch.days[first]))
         self.position = batch.position
+
+    def _check_weights(self) -> None:
+        """Look at what the last steps have done, which no later example may tell."""
+        norms = (torch.linalg.vector_norm(each.detach()) for each in self.model.parameters())
+        if not all(math.isfinite(norm) for norm in norms):
+            raise DivergedError(self.engine.steps - 1)
 
     def _evaluate(self, tally: Tally) -> None:
         """Score the last days."""
@@ -324,12 +331,6 @@ class _Run:
     def _check_same(self, path: Path) -> None:
         saved = checkpoint.describe(path)
         check_same(path, saved, self.about, self.options, self.torch_threads)
-
-
-def _options(settings: Settings) -> dict[str, Any]:
-    """Settings that mean something in one pass."""
-    without = ("epochs", "patience", "lr_decay", "checkpoint_steps")
-    return {k: v for k, v in plain_settings(settings).items() if k not in without}
 
 
 def _clean_up(folder: Path) -> None:

@@ -8,10 +8,19 @@ from typing import Any
 
 from freqsgd.data.dataset import DataError
 from freqsgd.streams.stream import Stream
+from freqsgd.training.resuming import plain_settings
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
+from freqsgd.training.stream_rates import check_optimizer
 
-__all__ = ["Pass", "StreamListener", "StreamProgress", "check_one_pass", "days_to_learn"]
+__all__ = [
+    "Pass",
+    "StreamListener",
+    "StreamProgress",
+    "check_one_pass",
+    "days_to_learn",
+    "pass_settings",
+]
 
 
 @dataclass(frozen=True)
@@ -57,16 +66,18 @@ def check_one_pass(rule: Rule, settings: Settings) -> None:
     """Refuse what one pass cannot do."""
     if rule.lr is None:
         raise DataError(f"one pass needs a learning rate for {rule.optimizer}: give lr")
-    if rule.optimizer == "fasgd":
-        raise DataError(
-            "fasgd must know the frequencies of all tokens beforehand, which a stream does not "
-            "tell: use cfsgd, which counts them on the way"
-        )
+    check_optimizer(rule)
     if settings.lr_decay != "constant":
         raise DataError(
             f"lr_decay {settings.lr_decay} needs to know how many examples will come: in one "
             "pass the learning rate is constant"
         )
+
+
+def pass_settings(settings: Settings) -> dict[str, Any]:
+    """The settings that mean something in one pass, as JSON reads them back."""
+    without = ("epochs", "patience", "lr_decay", "checkpoint_steps")
+    return {k: v for k, v in plain_settings(settings).items() if k not in without}
 
 
 def days_to_learn(stream: Stream, plan: Pass) -> int:

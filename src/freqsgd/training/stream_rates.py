@@ -7,7 +7,7 @@ from dataclasses import replace
 from freqsgd.data.dataset import DataError
 from freqsgd.training.rules import Rule
 
-__all__ = ["GRIDS", "candidates", "capped"]
+__all__ = ["GRIDS", "candidates", "capped", "check_optimizer"]
 
 _MOST = 0.03
 GRIDS = {
@@ -20,6 +20,15 @@ GRIDS = {
 }
 
 
+def check_optimizer(rule: Rule) -> None:
+    """Refuse an optimizer that cannot learn from a stream."""
+    if rule.optimizer not in GRIDS:
+        raise DataError(
+            f"{rule.optimizer} must know beforehand how often each token will occur, which a "
+            "stream does not tell: use cfsgd, which counts as it goes"
+        )
+
+
 def candidates(rule: Rule) -> list[Rule]:
     """The rule at its own learning rate, or at each of its optimizer's grid.
 
@@ -27,11 +36,7 @@ def candidates(rule: Rule) -> list[Rule]:
         >>> [rule.lr for rule in candidates(Rule("adam"))]
         [0.0003, 0.001, 0.003, 0.01, 0.03]
     """
-    if rule.optimizer not in GRIDS:
-        raise DataError(
-            f"{rule.optimizer} must know beforehand how often each token will occur, which a "
-            "stream does not tell: use cfsgd, which counts as it goes"
-        )
+    check_optimizer(rule)
     if rule.lr is not None:
         return [rule]
     return [replace(rule, lr=lr) for lr in GRIDS[rule.optimizer]]
