@@ -60,5 +60,30 @@ def test_what_went_wrong_and_what_was_left_out(capsys):
         make_streamed("adagrad", skipped=skipped),
     ]
     lines = printed(capsys, make_one_pass(*runs))
-    assert lines[-2:] == ["sgd: not finite at lr 40", f"left out: {skipped[0]}"]
+    assert lines[-2:] == ["sgd diverged: not finite at lr 40", f"left out: {skipped[0]}"]
     assert lines[3].split()[2:5] == ["-", "-", "-"]
+
+
+def test_a_rate_at_the_end_of_its_grid_is_told_with_what_to_do(capsys):
+    runs = [make_streamed("cfsgd", lr=2.0, search_edge=True), make_streamed("adagrad")]
+    assert printed(capsys, make_one_pass(*runs))[-1] == (
+        "cfsgd: the best rate is the largest, 2, of those tried; a better one may lie beyond it "
+        "(--lr cfsgd=RATE)"
+    )
+
+
+def test_a_run_of_an_absurd_ne_has_diverged(capsys):
+    runs = [make_streamed("cfsgd"), make_streamed("adagrad", train_ne=45.678, search_edge=True)]
+    lines = printed(capsys, make_one_pass(*runs))
+    assert lines[4].split()[:5] == ["adagrad", "0.05", "-", "-", "-"]
+    assert lines[-1] == (
+        "adagrad diverged: the NE while training is 45.7 at lr 0.05: try a smaller learning rate"
+    )
+
+
+def test_one_of_a_kind_is_no_plural(capsys):
+    results = make_one_pass(make_streamed("cfsgd"))
+    results["dataset"] |= {"days": ["1"], "fields": 1}
+    about = printed(capsys, results)[1]
+    assert "clicks-small: 1 day, " in about
+    assert " 1 field, " in about

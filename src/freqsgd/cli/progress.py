@@ -10,6 +10,7 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
 from freqsgd.cli.table import number
+from freqsgd.report.one_pass import told_if_diverged
 from freqsgd.training.fit import Progress
 from freqsgd.training.one_pass import StreamProgress
 from freqsgd.training.search_state import TuneProgress
@@ -88,8 +89,9 @@ class Watcher:
 
     def passed(self, record: dict[str, Any]) -> None:
         """A pass has come to its end: one line."""
+        record = {**told_if_diverged(record)}
         if "error" in record:
-            console.print(f"{_rate_of(record):>25}  {record['error']}", soft_wrap=True)
+            console.print(f"{_rate_of(record):>25}  diverged: {record['error']}", soft_wrap=True)
             return
         console.print(
             f"{_rate_of(record):>25}  train NE {number(record['train_ne'])}  "

@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 from freqsgd.report.one_pass import OnePass, Streamed, read_one_pass
+from freqsgd.report.one_pass_background import edge_words
+from freqsgd.report.wording import count_of
 
 __all__ = ["number", "print_results"]
 
@@ -44,7 +46,14 @@ def _print_one_pass(results: dict[str, Any], console: Console) -> None:
         console.print(f"best that any model could reach: {', '.join(best)}")
     for run in found.runs:
         if run.run.error is not None:
-            console.print(f"{run.run.optimizer}: {run.run.error}", markup=False)
+            console.print(f"{run.run.optimizer} diverged: {run.run.error}", markup=False)
+        elif run.at_edge:
+            name = run.run.optimizer
+            console.print(
+                f"{name}: the best rate is {edge_words(run)}, of those tried; a better one may lie "
+                f"beyond it (--lr {name}=RATE)",
+                markup=False,
+            )
     for file in found.skipped:
         console.print(f"left out: {file}", markup=False)
 
@@ -52,9 +61,10 @@ def _print_one_pass(results: dict[str, Any], console: Console) -> None:
 def _about_stream(results: dict[str, Any]) -> str:
     dataset, model, splits = results["dataset"], results["model"], results["splits"]
     return (
-        f"{dataset['name']}: {len(dataset['days'])} days, {splits['train']:,} examples learned "
-        f"once, {splits['test'] or 0:,} for evaluation, {dataset['fields']} fields, "
-        f"{dataset['tokens']:,} rows; {model['name']} of dimension {model['dim']}"
+        f"{dataset['name']}: {count_of(len(dataset['days']), 'day')}, {splits['train']:,} examples "
+        f"learned once, {splits['test'] or 0:,} for evaluation, "
+        f"{count_of(dataset['fields'], 'field')}, {dataset['tokens']:,} rows; "
+        f"{model['name']} of dimension {model['dim']}"
     )
 
 

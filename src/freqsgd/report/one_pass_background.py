@@ -8,7 +8,7 @@ from freqsgd.report.one_pass import OnePass, Streamed
 from freqsgd.report.results import number
 from freqsgd.report.wording import count_of, enumerate_words, small_number, thousands
 
-__all__ = ["caveats", "rate_limits", "rates", "streamed"]
+__all__ = ["caveats", "edge_words", "rate_limits", "rates", "streamed"]
 
 
 def streamed(found: OnePass) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from freqsgd.report import one_pass_figures as figures
 from freqsgd.report.charts import memory_chart
 from freqsgd.report.memory_figure import state_memory, state_words
-from freqsgd.report.one_pass import OnePass, Streamed, window_differences
+from freqsgd.report.one_pass import OnePass, Streamed, Tried, window_differences
 from freqsgd.report.one_pass_background import rate_limits
 from freqsgd.report.one_pass_figures import Points, Score, score_points
 from freqsgd.report.one_pass_tiles import one_pass_tiles
@@ -19,7 +19,7 @@ from freqsgd.report.results import Run, number
 from freqsgd.report.sections import footer, title
 from freqsgd.report.settings import OPTION_NAMES, settings_table
 from freqsgd.report.tables import Column, plain_table, runs_table
-from freqsgd.report.wording import megabytes, score, thousands
+from freqsgd.report.wording import count_of, megabytes, score, thousands
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -31,6 +31,9 @@ PASS_NAMES = {
     "checkpoint_examples": "Examples between checkpoints",
     "evaluation_days": "Days for evaluation",
 }
+
+
+LEAST_WINDOWS = 3  # that make a line over the run
 
 
 def render_one_pass(found: OnePass) -> str:
@@ -51,7 +54,7 @@ def one_pass_sections(found: OnePass) -> list[Section]:
     )
     parts = [
         Section("All runs", runs_table(found.results.runs, columns(found))),
-        Section("NE over the run", charts=tuple(ne_charts(found))),
+        Section("NE over the run", few_windows(found), charts=tuple(ne_charts(found))),
         Section("NE by day", days_table(found)),
         Section("Learning rates", charts=tuple(rate_charts(found))),
         Section("Calibration and AUC over the run", charts=tuple(other_charts(found))),
@@ -98,8 +101,22 @@ def nearest_to_one(values: Iterable[float]) -> float:
     return min(values, key=lambda value: abs(value - 1))
 
 
+def few_windows(found: OnePass) -> str:
+    """Why nothing is drawn over the run, if there are too few windows for lines."""
+    most = max(len(run.windows) for run in found.runs)
+    if not 0 < most < LEAST_WINDOWS:
+        return ""
+    words = (
+        f"With {count_of(most, 'window')} there are no lines of NE, calibration and AUC to draw: a "
+        "smaller --window gives more."
+    )
+    return f'<p class="note">{words}</p>'
+
+
 def ne_charts(found: OnePass) -> Iterator[Chart]:
     """NE by window, of all so far, and against the baseline."""
+    if few_windows(found):
+        return
     limit = found.results.best_possible.get("train_ne")
     best = None if limit is None else (limit, "best possible")
     window, lifetime = (
@@ -123,6 +140,8 @@ def ne_charts(found: OnePass) -> Iterator[Chart]:
 
 def other_charts(found: OnePass) -> Iterator[Chart]:
     """What else is measured by window."""
+    if few_windows(found):
+        return
     sums = "Sum of predicted probabilities over the number of positives: 1 is right."
     right = Score(lambda one: one.own.calibration, 3, (1.0, ""), sums)
     auc = Score(lambda one: one.own.auc, 4)
@@ -230,7 +249,7 @@ def rate_charts(found: OnePass) -> Iterator[Chart]:
         [
             run.label,
             f"{one.lr:.4g}",
-            shown(one.train_ne, ne_score) or one.error or "diverged",
+            shown(one.train_ne, ne_score) or failure(one),
             shown(one.test_ne, ne_score),
         ]
         for run in found.runs
@@ -247,6 +266,11 @@ def rate_charts(found: OnePass) -> Iterator[Chart]:
             ["Optimizer", "Learning rate", "NE while training", "Evaluation NE"], rows
         ),
     )
+
+
+def failure(one: Tried) -> str:
+    """What became of a rate without NE."""
+    return "diverged" if one.error is None else f"diverged: {one.error}"
 
 
 def files_table(found: OnePass) -> str:
