@@ -182,7 +182,7 @@ def test_tables_that_do_not_fit_are_refused_with_the_arithmetic(
     assert "adam does not fit: 100,000,000 rows x 33 weights x 4 bytes = 13.2 GB" in refused
     assert "26.4 GB of optimizer state" in refused
     assert "cfsgd would take" in refused
-    assert not list((tmp_path / "out").glob("*"))
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
@@ -225,6 +225,30 @@ def test_options_that_do_not_go_together_are_refused_by_name(arguments, words, c
     refused = command("compare", *arguments, code=2)
     assert words in refused
     assert refused.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--dictionary", "m", "--features", "user"], "--features does not go with --dictionary"),
+        (["--dictionary", "m", "--hash-rows", "9"], "--hash-rows does not go with --dictionary"),
+        (["--dictionary", "m"], "--dictionary must name the folder of a trained model: m is none"),
+    ],
+)
+def test_dictionaries_that_cannot_be_used(arguments, words, days, command):
+    data = ["--data", days / "csv", "--label", "click"]
+    assert words in command("compare", "--one-pass", *data, *arguments, code=2)
+
+
+def test_a_refused_command_leaves_no_folder_behind(days, command, tmp_path):
+    refused = [*QUICK, "--data", days / "csv", "--max-bad-rows", "-1"]
+    command("train", *refused, "--lr", 1, "--out", "m", code=2)
+    command("compare", *refused, "--out", "m", code=2)
+    only = tmp_path / "only.csv"
+    only.write_text("user,shop,click\n")  # which is found while training
+    command("train", *QUICK, "--data", only, "--lr", 1, "--out", "deep/m", code=2)
+    command("compare", *QUICK, "--data", only, "--out", "deep/m", code=2)
+    assert list(tmp_path.iterdir()) == [only]
 
 
 def test_train_wants_a_rate_and_says_how_to_find_it(command):

@@ -19,6 +19,7 @@ LOCK = ".lock"
 def locked(folder: Path | None) -> Iterator[None]:
     """Keep other runs out of a folder, which is made if need be; None: there is none.
 
+    A folder that was made and has nothing in it in the end, as after a refusal, is removed again.
     The lock belongs to the process and ends with it, however it ends; the file that is left behind
     by one that was killed keeps nobody out.
     """
@@ -27,6 +28,7 @@ def locked(folder: Path | None) -> Iterator[None]:
         return
     path = folder / LOCK
     try:
+        made = [each for each in (folder, *folder.parents) if not each.exists()]
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"cannot make the folder {folder}: {error.strerror}") from error
@@ -47,6 +49,8 @@ def locked(folder: Path | None) -> Iterator[None]:
     finally:
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
+            for each in made:  # the innermost first: what is not empty stays
+                each.rmdir()
         os.close(file)
 
 

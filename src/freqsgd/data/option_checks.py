@@ -64,4 +64,5 @@ def refuse_options(options: Any, where: str, *names: str) -> None:
     defaults = {field.name: field.default for field in fields(options)}
     for name in names:
         if getattr(options, name) != defaults[name]:
-            raise DataError(f"the option {name.replace('_', '-')} does not go with {where}")
+            flag = name.replace("path", "data").replace("_", "-")
+            raise DataError(f"--{flag} does not go with {where}")

@@ -12,6 +12,7 @@ from freqsgd.data.option_checks import check_columns, refuse_options
 from freqsgd.streams.table_rows import parse_rows
 
 if TYPE_CHECKING:
+    from freqsgd.data.encoder import Encoder
     from freqsgd.streams.click_log import ClickLog
     from freqsgd.streams.clicks import ClickStream
     from freqsgd.streams.days import Day
@@ -60,7 +61,7 @@ class StreamOptions:
     def _check_own(self) -> None:
         refuse_options(self, "own files", "dataset", "clicks")
         if self.dictionary is not None:
-            refuse_options(self, "a dictionary", "hash_rows", "features", "numeric")
+            refuse_options(self, "--dictionary", "hash_rows", "features", "numeric")
         elif not self.hash_rows:
             raise DataError(
                 f"{self.path}: say how many rows tokens are hashed to (--hash-rows 1000000), or "
@@ -111,11 +112,10 @@ def _open_files(options: StreamOptions, path: str) -> FileStream:
     from freqsgd.data.target import Target
     from freqsgd.streams.days import find_days
     from freqsgd.streams.files import FileStream, readable_days
-    from freqsgd.streams.hash_encoder import open_encoder
 
     assert options.label
     days = find_days(path, allow_missing=options.allow_missing_days)
-    known = open_encoder(Path(options.dictionary)) if options.dictionary else None
+    known = None if options.dictionary is None else _dictionary(Path(options.dictionary))
     kind = known.kind if known else "table"
     days, skipped = readable_days(days, kind, skip_bad_files=options.skip_bad_files)
     return FileStream(
@@ -127,6 +127,15 @@ def _open_files(options: StreamOptions, path: str) -> FileStream:
         skip_bad_files=options.skip_bad_files,
         skipped=skipped,
     )
+
+
+def _dictionary(folder: Path) -> Encoder | HashEncoder:
+    from freqsgd.data.description import DESCRIPTION
+    from freqsgd.streams.hash_encoder import open_encoder
+
+    if not (folder / DESCRIPTION).is_file():
+        raise DataError(f"--dictionary must name the folder of a trained model: {folder} is none")
+    return open_encoder(folder)
 
 
 def _hashed(options: StreamOptions, days: tuple[Day, ...]) -> HashEncoder:
