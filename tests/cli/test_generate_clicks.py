@@ -37,6 +37,8 @@ def test_files_are_those_that_the_options_describe(tmp_path: Path) -> None:
         assert frame["label"].to_list() == chunk.labels.tolist()
     assert f"{out}: 2 files, 1,000 rows" in output
     assert f"--one-pass --data {out} --label label --features f01,f02,f03" in output
+    assert "range of ids: 2,220: tokens that may occur" in output
+    assert "positive rate: 0.3: the mean probability, not a count" in output
     assert "--hash-rows f01=20,f02=200,f03=2000" in output
 
 

@@ -9,6 +9,7 @@ import typer
 
 from freqsgd.cli.progress import Watcher, console
 from freqsgd.data.dataset import DataError
+from freqsgd.report.wording import count_of
 from freqsgd.streams.click_files import write_clicks
 from freqsgd.streams.click_log import CLICKS_SMALL, ClickLog
 
@@ -61,7 +62,9 @@ def generate_clicks(
         console.print(f"\ninterrupted: the files in {out} are whole, but not all are there")
         raise typer.Exit(130) from None
     size = sum(path.stat().st_size for path in files)
-    print(f"{out}: {len(files)} files, {log.days * log.rows:,} rows, {size / 1e6:,.1f} MB")
+    print(
+        f"{out}: {count_of(len(files), 'file')}, {log.days * log.rows:,} rows, {size / 1e6:,.1f} MB"
+    )
     for what, value in describe_log(log):
         print(f"{what}: {value}")
     print(f"Train on it: {training_command(log, out)}")
@@ -71,10 +74,10 @@ def describe_log(log: ClickLog) -> list[tuple[str, str]]:
     """Facts about a click log: what, and how much."""
     sizes = f"{min(log.sizes):,} to {max(log.sizes):,}"
     return [
-        ("rows", f"{log.days * log.rows:,}: {log.days} days of {log.rows:,}"),
-        ("positive rate", f"{log.base_rate:g}"),
+        ("rows", f"{log.days * log.rows:,}: {count_of(log.days, 'day')} of {log.rows:,}"),
+        ("positive rate", f"{log.base_rate:g}: the mean probability, not a count"),
         ("fields", f"{len(log.sizes)}, each of {sizes} tokens on a day"),
-        ("tokens", f"{sum(log.tokens):,} over all days"),
+        ("range of ids", f"{sum(log.tokens):,}: tokens that may occur on any of the days"),
     ]
 
 
