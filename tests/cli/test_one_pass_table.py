@@ -73,11 +73,11 @@ def test_a_rate_at_the_end_of_its_grid_is_told_with_what_to_do(capsys):
 
 
 def test_a_run_of_an_absurd_ne_has_diverged(capsys):
-    runs = [make_streamed("cfsgd"), make_streamed("adagrad", train_ne=45.678, search_edge=True)]
+    runs = [make_streamed("cfsgd"), make_streamed("adagrad", train_ne=45.678, lr=3.0)]
     lines = printed(capsys, make_one_pass(*runs))
-    assert lines[4].split()[:5] == ["adagrad", "0.05", "-", "-", "-"]
+    assert lines[4].split()[:5] == ["adagrad", "3", "-", "-", "-"]
     assert lines[-1] == (
-        "adagrad diverged: the NE while training is 45.7 at lr 0.05: try a smaller learning rate"
+        "adagrad diverged: the NE while training is 45.7 at lr 3: try a smaller learning rate"
     )
 
 

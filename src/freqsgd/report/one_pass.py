@@ -156,7 +156,9 @@ def told_if_diverged(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     ne = number(raw.get("train_ne"))
     if raw.get("stopped") in CUT_SHORT or not has_diverged(ne):
         return raw
-    error = f"{divergence_words(ne)} at lr {raw.get('lr')}: try a smaller learning rate"
+    lr = number(raw.get("lr"))
+    rate = "" if lr is None else f" at lr {lr:g}"
+    error = f"{divergence_words(ne)}{rate}: try a smaller learning rate"
     scores = dict.fromkeys(f"test_{name}" for name in ("loss", "ne", "auc", "calibration"))
     return {**raw, **scores, "stopped": "diverged", "error": error}
 
