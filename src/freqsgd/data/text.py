@@ -51,7 +51,7 @@ def text_columns(path: Path, form: TextFormat) -> list[str]:
     with open_text(path) as file:
         for rows in _whole_rows(path, file, form):
             return _names(path, rows, form, ())
-    raise DamagedFileError(f"{path}: the file is empty")
+    raise DamagedFileError(f"{path}: the file is empty; write it again")
 
 
 def read_text(
@@ -67,7 +67,7 @@ def read_text(
                 header = 0 if form.layouts else 1
             yield _parse(path, rows, header, names, form, columns, raw)
     if not names:
-        raise DamagedFileError(f"{path}: the file is empty")
+        raise DamagedFileError(f"{path}: the file is empty; write it again")
 
 
 def _whole_rows(path: Path, file: BinaryIO, form: TextFormat) -> Iterator[_Rows]:
