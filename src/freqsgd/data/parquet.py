@@ -11,7 +11,7 @@ import polars as pl
 from freqsgd.data.blocks import Block
 from freqsgd.data.dataset import DamagedFileError
 
-__all__ = ["parquet_rows", "parquet_schema", "read_parquet"]
+__all__ = ["block_rows", "parquet_rows", "parquet_schema", "read_parquet"]
 
 # A block costs a look at all of its row group, so that many small ones would be slow.
 BLOCK_ROWS, _BLOCK_CELLS = 1 << 19, 1 << 24
@@ -40,7 +40,7 @@ def read_parquet(path: Path, columns: Sequence[str], after: int = 0) -> Iterator
 
     Blocks that end at row ``after`` or before it are passed over.
     """
-    rows, step = parquet_rows(path), _block_rows(len(columns))
+    rows, step = parquet_rows(path), block_rows(len(columns))
     scan = pl.scan_parquet(path, glob=False).select(columns)
     for start in range(after // step * step, rows, step):
         stop = min(start + step, rows)
@@ -51,8 +51,8 @@ def read_parquet(path: Path, columns: Sequence[str], after: int = 0) -> Iterator
         yield Block(frame, None, np.arange(start + 1, stop + 1), "row", [], stop / rows)
 
 
-def _block_rows(columns: int) -> int:
-    """A power of 2: blocks of few columns and of many take about the same memory."""
+def block_rows(columns: int) -> int:
+    """Of a block, a power of 2: blocks of few columns and of many take about the same memory."""
     most = _BLOCK_CELLS // max(columns, 1)
     return int(min(BLOCK_ROWS, 1 << max(most.bit_length() - 1, 0)))
 

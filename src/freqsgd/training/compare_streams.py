@@ -13,10 +13,11 @@ from freqsgd.data.lock import locked
 from freqsgd.streams.clicks import ClickStream
 from freqsgd.streams.stream import Stream
 from freqsgd.training.compare import MODELS, RESULTS, check_names, heading, write_results
-from freqsgd.training.memory_plan import check_memory, memory_plan
+from freqsgd.training.memory_plan import check_memory
 from freqsgd.training.model_folder import MODEL
 from freqsgd.training.one_pass import Pass, StreamListener, fit_stream
 from freqsgd.training.rate_store import RATES, RateStore
+from freqsgd.training.reading_memory import stream_plan
 from freqsgd.training.resuming import CHECKPOINT
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
@@ -58,9 +59,8 @@ def compare_streams(
     """
     rules, plan = list(rules), plan or Pass()
     check_names(rules)
-    examples = stream.summary()["rows"]
     for rule in chain(*map(candidates, rules)):  # before the first of them has taken its hours
-        check_memory(memory_plan(stream.fields, rule, settings, examples=examples))
+        check_memory(stream_plan(stream, rule, settings))
     if out is not None:
         _check_folder(out, resume)
     results = describe_stream(stream, settings, threads, command)

@@ -15,9 +15,6 @@ __all__ = ["MemoryPlan", "check_memory", "counter_bytes", "memory_plan", "table_
 _FLOAT = 4
 _WIDE = 2**31  # counts that could come to so many have 8 bytes
 _CLOCK = 16  # of counts that fade: where they are on their scale
-_READING = 8  # blocks of rows on their way from the disk
-_BLOCK_ROWS = 1 << 16
-_RAW = 16  # bytes of a token that is read, its id included
 _RESERVE = 500_000_000  # for everything else: libraries, compiled kernels, the system
 
 
@@ -34,6 +31,7 @@ class MemoryPlan:
         hidden: layers of DeepFM's network; None for FM
         counted: the most that a token could be counted
         kept: copies of the weights that are kept aside
+        reading: what samples take that are on their way
     """
 
     rows: int
@@ -45,6 +43,7 @@ class MemoryPlan:
     hidden: tuple[int, ...] | None = None
     counted: int = 0
     kept: int = 0
+    reading: int = 0
 
     @property
     def weights(self) -> int:
@@ -64,13 +63,12 @@ class MemoryPlan:
 
     @property
     def work(self) -> int:
-        """About what a step needs: marks of rows that are not counted, a batch, its sums."""
+        """About what steps need: marks of rows that are not counted, a batch, its sums, reading."""
         marks = 0 if self.rule.counts else 4 * self.rows
         of_sample = 16 * self.columns + 4 * self.dim + 24
         if self.hidden is not None:
             of_sample += 4 * 4 * self.fields * self.dim + 16 * sum(self.hidden)
-        reading = _READING * max(self.batch_size, _BLOCK_ROWS) * self.columns * _RAW
-        return marks + self.batch_size * of_sample + reading
+        return marks + self.batch_size * of_sample + self.reading
 
     @property
     def total(self) -> int:
@@ -133,6 +131,7 @@ def memory_plan(
     *,
     examples: int | None = None,
     kept: int = 0,
+    reading: int = 0,
 ) -> MemoryPlan:
     """What training a new model would take.
 
@@ -142,6 +141,7 @@ def memory_plan(
         settings: model, dimension, batch size
         examples: that will be learned, where that is known
         kept: copies of the weights that are kept aside
+        reading: what samples take that are on their way
     """
     return MemoryPlan(
         rows=sum(field.size for field in fields),
@@ -153,6 +153,7 @@ def memory_plan(
         hidden=settings.hidden if settings.model == "deepfm" else None,
         counted=(examples or 0) * max(field.width for field in fields),
         kept=kept,
+        reading=reading,
     )
 
 

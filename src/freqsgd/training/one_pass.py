@@ -25,10 +25,11 @@ from freqsgd.training import checkpoint, model_folder
 from freqsgd.training.available_memory import forget_peak, peak_memory
 from freqsgd.training.engine import DivergedError, engine_for
 from freqsgd.training.interrupt import Interrupt, InterruptedFitError
-from freqsgd.training.memory_plan import check_memory, memory_plan
+from freqsgd.training.memory_plan import check_memory
 from freqsgd.training.model_folder import MODEL
 from freqsgd.training.prepare import new_model
 from freqsgd.training.progressive import Progressive
+from freqsgd.training.reading_memory import stream_plan
 from freqsgd.training.resuming import (
     CHECKPOINT,
     check_same,
@@ -124,7 +125,7 @@ class _Run:
     def _begin(self) -> None:
         """Build everything anew."""
         settings, rule = self.settings, self.rule
-        check_memory(memory_plan(self.stream.fields, rule, settings, examples=self.rows))
+        check_memory(stream_plan(self.stream, rule, settings))
         self.model = new_model(self.stream.fields, settings)
         self.engine = engine_for(
             self.model,
