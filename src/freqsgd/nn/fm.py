@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +12,8 @@ from torch import Tensor, nn
 from freqsgd.rates import check_integers
 
 __all__ = ["FM", "DeepFM"]
+
+_HUGE = 1 << 28  # numbers of a table
 
 
 class FM(nn.Module):
@@ -62,7 +65,11 @@ class FM(nn.Module):
             raise ValueError(f"widths must be one number >= 1 per field, got {widths}")
         self.dim = dim
         self.init_scale = init_scale
-        self.tokens = nn.Embedding(sum(self.sizes), dim + 1, sparse=sparse)
+        shape = (sum(self.sizes), dim + 1)
+        # An Embedding without weights draws normals first, which takes half a minute for 10^8 rows.
+        # Smaller tables go on doing so, since otherwise their seeds would give other models.
+        drawn = torch.empty(shape) if math.prod(shape) > _HUGE else None
+        self.tokens = nn.Embedding(*shape, sparse=sparse, _weight=drawn)
         self.bias = nn.Parameter(torch.empty(()))
         field = torch.arange(len(self.sizes)).repeat_interleave(torch.tensor(self.widths))
         starts = torch.from_numpy(np.cumsum([0, *self.sizes[:-1]]))
