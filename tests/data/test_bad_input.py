@@ -342,3 +342,12 @@ def test_good_input_gives_no_warning(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         load(clicks(tmp_path, GOOD))
+
+
+def test_a_label_above_nan(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("user,click\na,1\nb,0\n")
+    options = DataOptions(
+        path=str(path), label="click", features=("user",), positive_above=float("nan")
+    )
+    refused(options, "--positive-above takes a number")

@@ -56,6 +56,11 @@ def test_a_plan_that_does_not_fit_is_refused_with_the_arithmetic():
 def test_a_table_that_no_optimizer_could_hold_is_refused_with_other_advice():
     with pytest.raises(DataError, match=r"cfsgd does not fit.*Use fewer rows \(about 7"):
         check_memory(large("cfsgd"), available=10_000_000_000)
+    with pytest.raises(DataError, match=r"adam does not fit.*Use fewer rows"):
+        check_memory(large("adam"), available=10_000_000_000)
+    many = memory_plan([Field("f", 10)], Rule("cfsgd", 0.1), Settings(dim=8, batch_size=10**9))
+    with pytest.raises(DataError, match="Use smaller batches"):
+        check_memory(many, available=10_000_000_000)
 
 
 def test_100_million_rows_fit_a_machine_of_24_gb_with_cfsgd_only():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from freqsgd.data.dataset import DataError
 from freqsgd.data.splits import PARTS
 
 __all__ = ["Target"]
@@ -25,6 +27,10 @@ class Target:
     positive_above: float | None = None  # None: the label is 0 or 1
     time: str | None = None  # the column that the split goes by, if any: a time,
     part: str | None = None  # or "train", "validation" or "test"
+
+    def __post_init__(self) -> None:
+        if self.positive_above is not None and math.isnan(self.positive_above):
+            raise DataError("the label cannot be above nan: --positive-above takes a number")
 
     def columns(self) -> list[str]:
         """Names of the columns."""

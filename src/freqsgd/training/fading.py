@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from freqsgd.data.dataset import DataError
 from freqsgd.training.rules import Rule
 
 __all__ = ["Fading"]
@@ -30,7 +31,7 @@ class Fading:
 
     def __init__(self, halflife: float, counts: Tensor, about: Tensor, batch_size: int) -> None:
         if batch_size / halflife > _SPAN:
-            raise ValueError(
+            raise DataError(
                 f"halflife {halflife:g} is too short for steps of {batch_size} samples: a step may "
                 f"span at most {_SPAN:g} halflives"
             )

@@ -174,8 +174,10 @@ def check_memory(plan: MemoryPlan, available: int | None = None) -> None:
 
 def _advice(plan: MemoryPlan, available: int) -> str:
     other = replace(plan, rule=Rule("cfsgd", plan.rule.lr))
-    if other.total < 0.95 * plan.total:
+    if other.total < 0.95 * plan.total and other.total <= available:
         return f" cfsgd would take {_gb(other.total)} ({other.rule.keeps})"
+    if plan.work > available / 2:
+        return " Use smaller batches"
     most = int(available / plan.total * plan.rows)
     return f" Use fewer rows (about {most:,}), a smaller dimension or a larger machine"
 
