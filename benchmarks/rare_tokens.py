@@ -17,8 +17,8 @@ from freqsgd.data.dataset import Dataset
 from freqsgd.data.options import DataOptions, load
 from freqsgd.nn import FM
 from freqsgd.training import Rule, Settings, fit
-from freqsgd.training.engine import predictor_for
 from freqsgd.training.metrics import auc
+from freqsgd.training.predictor import predictor_for
 from freqsgd.training.presets import preset, with_preset
 
 FILM = 1  # field

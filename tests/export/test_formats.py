@@ -12,8 +12,8 @@ from safetensors.numpy import load_file
 from freqsgd.data.dataset import DataError
 from freqsgd.export import Vectors, export_model
 from freqsgd.nn import FM
-from freqsgd.training.engine import predictor_for
 from freqsgd.training.model_folder import load_encoder, load_model, save_model
+from freqsgd.training.predictor import predictor_for
 from tests.export.conftest import ODD, SHOPS
 from tests.training.made_up import dataset
 

@@ -15,9 +15,9 @@ import pytest
 
 from freqsgd.data.dataset import DataError
 from freqsgd.export import export_model
-from freqsgd.training.engine import predictor_for
 from freqsgd.training.model_folder import load_model
 from freqsgd.training.predict import probabilities
+from freqsgd.training.predictor import predictor_for
 from tests.export.conftest import ODD, rows
 
 MODELS = ["fm", "deepfm", "one-field", "generated"]

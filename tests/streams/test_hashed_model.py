@@ -13,9 +13,9 @@ from freqsgd.export.vectors import Vectors
 from freqsgd.nn.fm import FM
 from freqsgd.sklearn import FMClassifier
 from freqsgd.streams.hash_encoder import HashEncoder, open_encoder
-from freqsgd.training.engine import predictor_for
 from freqsgd.training.model_folder import load_encoder, save_model
 from freqsgd.training.predict import predict_file, probabilities
+from freqsgd.training.predictor import predictor_for
 from tests.streams.days_of_files import frame_of, stream_of, write
 
 

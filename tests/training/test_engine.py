@@ -10,7 +10,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from freqsgd import CFSGD, FASGD
 from freqsgd.data.dataset import DataError
 from freqsgd.nn import FM, DeepFM
-from freqsgd.training.engine import DivergedError, engine_for, predictor_for
+from freqsgd.training.engine import DivergedError, engine_for
+from freqsgd.training.predictor import predictor_for
 from freqsgd.training.rules import OPTIMIZERS, Rule
 from tests.training.slow import SlowFM
 
@@ -185,7 +186,7 @@ def test_any_number_of_threads_gives_the_same_bits(name, kind):
 @pytest.mark.parametrize("kind", [FM, DeepFM])
 @pytest.mark.parametrize("widths", [None, [1, 3]])
 def test_predictions_equal_the_modules(kind, widths, monkeypatch):
-    monkeypatch.setattr("freqsgd.training.engine._SMALL", 0)  # so that two threads do run
+    monkeypatch.setattr("freqsgd.training.predictor._SMALL", 0)  # so that two threads do run
     sizes = [50, 20]
     ids, _ = samples(sizes, 500, widths)
     model = kind(sizes, 20, widths=widths, init_scale=4.0)
@@ -221,7 +222,7 @@ def test_the_loss_is_exact_for_large_log_odds():
 
 @pytest.mark.parametrize("kind", [FM, DeepFM])
 def test_a_loss_that_is_not_finite_stops_before_the_step_is_taken(kind, monkeypatch):
-    monkeypatch.setattr("freqsgd.training.engine._SMALL", 0)  # so that two threads do run
+    monkeypatch.setattr("freqsgd.training.predictor._SMALL", 0)  # so that two threads do run
     model = kind([5, 5], 8)
     ids, labels = samples([5, 5], 100)
     model.tokens.weight.data[0, 0] = float("nan")
@@ -280,7 +281,7 @@ def test_arrays_that_the_kernel_cannot_read_are_refused():
 
 def test_a_kernel_that_finds_no_memory_is_an_error(monkeypatch):
     engine = engine_for(FM([5, 5], 8), Rule("sgd", 0.1))
-    monkeypatch.setattr("freqsgd.training.engine.run", lambda kernel, job, workers: None)
+    monkeypatch.setattr("freqsgd.training.predictor.run", lambda kernel, job, workers: None)
     with pytest.raises(MemoryError, match="batches of 3 samples"):
         engine.predict(np.zeros((3, 2), np.int32))
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError, Dataset
 from freqsgd.nn.fm import FM
-from freqsgd.training.engine import predictor_for
+from freqsgd.training.predictor import predictor_for
 
 __all__ = ["keep_base_rate", "shift_to_base_rate"]
 

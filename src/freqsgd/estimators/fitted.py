@@ -19,7 +19,8 @@ from freqsgd.data.encoder import Encoder
 from freqsgd.data.frames import encode_frame
 from freqsgd.export.vectors import Vectors
 from freqsgd.nn.fm import FM, DeepFM
-from freqsgd.training.engine import Engine, predictor_for
+from freqsgd.training.engine import Engine
+from freqsgd.training.predictor import predictor_for
 from freqsgd.training.rules import Rule
 
 __all__ = ["Fitted", "counts_of", "resized", "resized_state"]

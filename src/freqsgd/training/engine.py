@@ -12,25 +12,21 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd.graph import increment_version
 
-from freqsgd.data.dataset import DataError
 from freqsgd.kernels import fm as kernels
-from freqsgd.kernels.threads import run
 from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.optim import CFSGD
 from freqsgd.training.fading import Fading
+from freqsgd.training.predictor import DeepPredictor, Predictor, check_samples
 from freqsgd.training.rules import Rule
 
-__all__ = ["DivergedError", "Engine", "Predictor", "engine_for", "predictor_for"]
+__all__ = ["DivergedError", "Engine", "engine_for"]
 
 _RULES = {
     "adagrad": kernels.ADAGRAD,
     "rowwise-adagrad": kernels.ROWWISE_ADAGRAD,
     "adam": kernels.ADAM,
 }
-_MARKS = {torch.int32: np.int32, torch.int64: np.int64, torch.float64: np.float64}
 _EPS = {"adagrad": 1e-10, "rowwise-adagrad": 1e-10, "adam": 1e-8}  # torch's defaults
-_SMALL = 1 << 16  # numbers of a batch below which a second thread costs more than it brings
-_BLOCK = 8192  # samples that the network predicts at a time
 _WIDE = 2**31  # counts that could come to so many have 64 bits
 _LONGEST_CALL = 3e8  # numbers that a call of a kernel may touch: some tenths of a second
 
@@ -41,112 +37,6 @@ class DivergedError(ArithmeticError):
     def __init__(self, step: int, said: str = "is not a finite number") -> None:
         super().__init__(f"the loss {said} in step {step}")
         self.step = step
-
-
-class Predictor:
-    """Predictions of an :class:`~freqsgd.nn.FM` by the kernels.
-
-    Args:
-        model: float32, on the CPU
-        threads: that the kernels use (default: torch's number); the result does not depend on it
-        marks: type of the marks of rows, for which the kernel is compiled
-    """
-
-    def __init__(
-        self, model: FM, threads: int | None = None, marks: torch.dtype = torch.int32
-    ) -> None:
-        weight = model.tokens.weight
-        if weight.dtype != torch.float32 or weight.device.type != "cpu":
-            raise ValueError(
-                f"the model must be float32 on the CPU, got {weight.dtype} on {weight.device}"
-            )
-        self.model = model
-        self.threads = torch.get_num_threads() if threads is None else threads
-        if self.threads < 1:
-            raise ValueError(f"threads must be at least 1, got {threads}")
-        self._starts = model.columns_start.numpy().astype(np.int64)
-        self._sizes = model.columns_size.numpy().astype(np.int64)
-        self._field_of = model.columns_field.numpy().astype(np.int64)
-        self._spans = _spans(model)
-        self._marks = torch.empty(0, dtype=marks)
-        kernels.step_kernel(_MARKS[marks])  # compiled before anything is timed
-
-    def predict(
-        self, ids: NDArray[np.int32], rows: NDArray[np.int64] | None = None
-    ) -> NDArray[np.float32]:
-        """Log odds of samples: of the named rows, or of all."""
-        _check_samples(ids, rows, self.model)
-        logits = np.empty(len(ids) if rows is None else len(rows), np.float32)
-        if len(logits):
-            self._forward(ids, rows, logits)
-        return logits
-
-    def _forward(
-        self,
-        ids: NDArray[np.int32],
-        rows: NDArray[np.int64] | None,
-        logits: NDArray[np.float32],
-        vectors: NDArray[np.float32] | None = None,
-    ) -> None:
-        job = self._job(ids, rows)
-        job["last"] = job["batch"] = len(logits)
-        job["forward"], job["logits"] = 1, logits.ctypes.data
-        job["vectors"] = 0 if vectors is None else vectors.ctypes.data
-        self._run(job, ids)
-
-    def _job(self, ids: NDArray[np.int32], order: NDArray[np.int64] | None) -> Any:
-        """A record for the kernel: samples, which have been checked, and model."""
-        job = np.zeros(1, kernels.JOB)
-        job["units"] = job["bad"] = job["bad_id"] = -1
-        job["ids"] = ids.ctypes.data
-        job["order"] = 0 if order is None else order.ctypes.data
-        job["columns"], job["fields"] = len(self._starts), len(self._spans)
-        job["starts"], job["sizes"] = self._starts.ctypes.data, self._sizes.ctypes.data
-        job["field_of"] = self._field_of.ctypes.data
-        job["spans"], job["shards"] = self._spans.ctypes.data, 1
-        job["weight"], job["dim"] = self.model.tokens.weight.data_ptr(), self.model.dim
-        job["bias"] = self.model.bias.data_ptr()
-        return job
-
-    def _run(self, job: Any, ids: NDArray[np.int32]) -> None:
-        numbers = int(job["batch"][0]) * len(self._starts) * self.model.dim
-        marks = _MARKS[self._marks.dtype]
-        counters = np.zeros(16, np.int64)  # of this call: others may predict at the same time
-        job["counters"] = counters.ctypes.data
-        run(kernels.step_kernel(marks), job, 1 if numbers < _SMALL else self.threads)
-        if counters[8] != job["units"][0]:  # an exception in a kernel is only printed
-            raise MemoryError(f"no memory for batches of {job['batch'][0]} samples")
-        if job["bad_id"][0] >= 0:
-            row, column = divmod(int(job["bad_id"][0]), len(self._starts))
-            raise DataError(
-                f"id {ids[row, column]} in row {row}, column {column} is out of range for "
-                f"{self._sizes[column]} tokens"
-            )
-
-
-class DeepPredictor(Predictor):
-    """Predictions of a :class:`~freqsgd.nn.DeepFM`: torch runs the network."""
-
-    model: DeepFM
-
-    @torch.no_grad()
-    def predict(
-        self, ids: NDArray[np.int32], rows: NDArray[np.int64] | None = None
-    ) -> NDArray[np.float32]:
-        """Log odds of samples: of the named rows, or of all."""
-        _check_samples(ids, rows, self.model)
-        training = self.model.training
-        self.model.eval()
-        count = len(ids) if rows is None else len(rows)
-        logits = np.empty(count, np.float32)
-        for first in range(0, count, _BLOCK):
-            last = min(first + _BLOCK, count)
-            some = np.arange(first, last) if rows is None else rows[first:last]
-            vectors = torch.empty(last - first, len(self.model.sizes), self.model.dim)
-            self._forward(ids, some, logits[first:last], vectors.numpy())
-            logits[first:last] += self.model.network(vectors.flatten(1)).squeeze(1).numpy()
-        self.model.train(training)
-        return logits
 
 
 class Engine(Predictor):
@@ -296,7 +186,7 @@ class Engine(Predictor):
         logits: NDArray[np.float32] | None,
     ) -> None:
         """Check what training is given; counts that might not fit 32 bits become 64."""
-        _check_samples(ids, order, self.model)
+        check_samples(ids, order, self.model)
         if labels.dtype != np.uint8 or not labels.flags.c_contiguous:
             raise ValueError(f"labels must be a contiguous uint8 array, got {labels.dtype}")
         if len(lrs) != -(-len(order) // self.batch_size):
@@ -418,32 +308,11 @@ class DeepEngine(DeepPredictor, Engine):
         return loss.item()
 
 
-def predictor_for(model: FM, threads: int | None = None) -> Predictor:
-    """What predicts with a model."""
-    return (DeepPredictor if isinstance(model, DeepFM) else Predictor)(model, threads)
-
-
 def engine_for(model: FM, rule: Rule, *, seed: int = 0, **options: Any) -> Engine:
     """The engine that trains a model."""
     if isinstance(model, DeepFM):
         return DeepEngine(model, rule, seed=seed, **options)
     return Engine(model, rule, **options)
-
-
-def _check_samples(ids: NDArray[Any], order: NDArray[Any] | None, model: FM) -> None:
-    """Refuse arrays that the kernel cannot read."""
-    columns = len(model.columns_start)
-    if ids.dtype != np.int32 or not ids.flags.c_contiguous or ids.shape[1:] != (columns,):
-        raise ValueError(
-            f"ids must be a C-contiguous int32 array of {columns} columns, got {ids.dtype} "
-            f"{ids.shape}"
-        )
-    if order is None:
-        return
-    if order.dtype != np.int64 or not order.flags.c_contiguous:
-        raise ValueError(f"row numbers must be a contiguous int64 array, got {order.dtype}")
-    if len(order) and not (order.min() >= 0 and order.max() < len(ids)):
-        raise ValueError(f"row numbers must lie in [0, {len(ids)})")
 
 
 def _mark_type(model: FM, rule: Rule, expected: int) -> torch.dtype:
@@ -476,14 +345,6 @@ def _new_state(
     if rule.optimizer in _RULES:
         state["bias_state"] = torch.zeros(2)
     return state
-
-
-def _spans(model: FM) -> NDArray[np.int64]:
-    """First and last column, first and last row of each field."""
-    columns, rows = np.cumsum([0, *model.widths]), np.cumsum([0, *model.sizes])
-    return np.ascontiguousarray(
-        np.stack([columns[:-1], columns[1:], rows[:-1], rows[1:]], 1), np.int64
-    )
 
 
 def _buffers(model: FM, batch_size: int) -> dict[str, NDArray[Any]]:

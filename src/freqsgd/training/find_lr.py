@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from freqsgd.data.dataset import ABSENT, Dataset, DataWarning, Field, Splits
 from freqsgd.nn.fm import FM
-from freqsgd.training.engine import DivergedError, Predictor, engine_for, predictor_for
+from freqsgd.training.engine import DivergedError, engine_for
 from freqsgd.training.metrics import cross_entropy
+from freqsgd.training.predictor import Predictor, predictor_for
 from freqsgd.training.prepare import build_model, frequencies_for
 from freqsgd.training.rules import ALIKE, Rule
 from freqsgd.training.settings import Settings

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
 from freqsgd.data.files import replacing
-from freqsgd.training.engine import predictor_for
 from freqsgd.training.model_folder import load_encoder, load_model
+from freqsgd.training.predictor import predictor_for
 from freqsgd.training.word_folder import holds_words
 
 __all__ = ["predict_file", "probabilities"]
