@@ -52,10 +52,10 @@ class Description:
                     f"{path}: the format is {found!r}, this version of freqsgd reads {FORMAT}; "
                     "use the version that wrote it, or train again"
                 )
-            columns = (
+            columns = [
                 Column(**{**column, "edges": tuple(column["edges"])})
                 for column in values["columns"]
-            )
+            ]
             return cls(values["kind"], tuple(columns), values)
 
 
