@@ -11,13 +11,14 @@ import pytest
 import torch
 
 from freqsgd.data.dataset import DataError
-from freqsgd.training import Rule, Settings
-from freqsgd.training.engine import engine_for
+from freqsgd.training import Rule, Settings, fit
+from freqsgd.training.engine import DivergedError, engine_for
 from freqsgd.training.interrupt import InterruptedFitError
 from freqsgd.training.metrics import auc, cross_entropy, normalized_entropy
 from freqsgd.training.model_folder import load_model
 from freqsgd.training.one_pass import Pass, fit_stream
 from freqsgd.training.prepare import new_model
+from tests.training.made_up import dataset
 from tests.training.streams import MemoryStream
 
 RULE = Rule("cfsgd", 1.0, max_lr=20.0)
@@ -361,3 +362,17 @@ def test_a_damaged_checkpoint_is_refused(broken_off, change):
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"checkpoint.safetensors (is damaged|was changed)"):
         fit_stream(MemoryStream(), RULE, SETTINGS, folder=broken_off, resume=True)
+
+
+def test_ctrl_c_is_not_lost_where_a_run_diverges(monkeypatch, tmp_path):
+    def diverge(*_args, **_options):
+        signal.raise_signal(signal.SIGINT)
+        raise DivergedError(0)
+
+    monkeypatch.setattr("freqsgd.training.engine.Engine.train", diverge)
+    with pytest.raises(InterruptedFitError):
+        fit_stream(MemoryStream(), RULE, SETTINGS, folder=tmp_path / "stream")
+    with pytest.raises(InterruptedFitError):
+        fit(dataset(), RULE, Settings(dim=2), folder=tmp_path / "epochs")
+    record = fit_stream(MemoryStream(), RULE, SETTINGS, folder=tmp_path / "stream", resume=True)[1]
+    assert record["stopped"] == "diverged"

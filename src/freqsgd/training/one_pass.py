@@ -182,6 +182,8 @@ class _Run:
             self.record["error"] = f"{error} at lr {self.rule.lr:g}: try a smaller learning rate"
             if self.folder is not None:  # nothing of the weights is worth keeping
                 checkpoint.save(self.folder / CHECKPOINT, {}, self._description())
+            if self._interrupt.came:  # before the loss was seen
+                raise InterruptedFitError from None
             return
         self._finish(evaluated)
         self.record["stopped"] = "end"

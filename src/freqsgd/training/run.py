@@ -203,6 +203,8 @@ class Run(ABC, Generic[M]):
                 "smaller learning rate"
             )
             self._save()
+            if self._interrupt.came:  # before the loss was seen
+                raise InterruptedFitError from None
         self._finish()
         if self.folder is not None and self.best:
             self.save_model(self.folder, {"record": record, "data": self.about})
