@@ -50,7 +50,13 @@ def test_tune_writes_results_report_and_models_and_goes_on_after_ctrl_c(tmp_path
         load_model(folder)
 
     command = [sys.executable, "-m", "freqsgd", *SMALL, "--out", "cut"]
-    child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # which programs in the background ignore otherwise
     while "trial 2 of 3" not in child.stderr.readline():
         pass
     child.send_signal(signal.SIGINT)
