@@ -10,8 +10,8 @@ import typer
 
 from freqsgd.cli.progress import Watcher, console
 from freqsgd.cli.session import command_line
+from freqsgd.data.files import make_folder
 from freqsgd.training.compare import write_results
-from freqsgd.training.model_folder import make_folder
 
 __all__ = ["present"]
 

@@ -11,7 +11,17 @@ from typing import BinaryIO, cast
 
 from freqsgd.data.dataset import DataError
 
-__all__ = ["open_text", "replacing", "write_whole"]
+__all__ = ["make_folder", "open_text", "replacing", "write_whole"]
+
+
+def make_folder(folder: Path) -> list[Path]:
+    """Make a folder, or say why that cannot be; return those that were not there, itself first."""
+    try:
+        made = [each for each in (folder, *folder.parents) if not each.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot make the folder {folder}: {error.strerror}") from error
+    return made
 
 
 def open_text(path: Path) -> BinaryIO:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from freqsgd.data.compiled import compiled, inlined
 
 __all__ = ["HEADER", "UNKNOWN", "code_rows", "count_codes", "fill_slots", "word_at"]
 
@@ -24,15 +25,7 @@ _POSITION = np.uint64((1 << 40) - 1)  # the bits of an entry that are a position
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
-def _compiled(function: Any) -> Any:
-    return njit(cache=True, nogil=True)(function)
-
-
-def _inlined(function: Any) -> Any:
-    return njit(inline="always")(function)
-
-
-@_inlined
+@inlined
 def word_at(data: Any, start: Any, stop: Any) -> Any:
     """The bytes from start to stop, 8 at most, as one word; a word must follow theirs."""
     index, shift = start >> 3, np.uint64(8 * (start & 7))
@@ -43,7 +36,7 @@ def word_at(data: Any, start: Any, stop: Any) -> Any:
     return word
 
 
-@_inlined
+@inlined
 def _hash(key: Any, data: Any, start: Any, stop: Any) -> Any:
     value = _SEED ^ (key * _MIX)
     for position in range(start, stop, 8):
@@ -53,7 +46,7 @@ def _hash(key: Any, data: Any, start: Any, stop: Any) -> Any:
     return value ^ (value >> _HALF)
 
 
-@_inlined
+@inlined
 def _code(
     key: Any,
     value: Any,
@@ -98,7 +91,7 @@ def _code(
     return code
 
 
-@_compiled
+@compiled
 def code_rows(
     data: Any,
     stops: Any,
@@ -158,7 +151,7 @@ def code_rows(
     return rows
 
 
-@_compiled
+@compiled
 def fill_slots(slots: Any, arena: Any, positions: Any, used: Any) -> None:
     """Enter all tokens into slots that are all empty."""
     mask = np.uint64(len(slots) - 1)
@@ -171,7 +164,7 @@ def fill_slots(slots: Any, arena: Any, positions: Any, used: Any) -> None:
         slots[slot] = (value & ~_POSITION) | np.uint64(positions[code] + 1)
 
 
-@_compiled
+@compiled
 def count_codes(codes: Any, counts: Any) -> None:
     """Add up how often each code occurs in a matrix."""
     for row in range(codes.shape[0]):

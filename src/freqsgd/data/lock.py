@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from freqsgd.data.dataset import DataError
+from freqsgd.data.files import make_folder
 
 __all__ = ["locked"]
 
@@ -26,12 +27,7 @@ def locked(folder: Path | None) -> Iterator[None]:
     if folder is None:
         yield
         return
-    path = folder / LOCK
-    try:
-        made = [each for each in (folder, *folder.parents) if not each.exists()]
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(f"cannot make the folder {folder}: {error.strerror}") from error
+    path, made = folder / LOCK, make_folder(folder)
     try:
         file = _lock(path)
     except BlockingIOError:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from freqsgd.data.compiled import compiled
 
 __all__ = ["FoundRows", "find_rows"]
 
@@ -40,7 +41,7 @@ def _find_rows(
     return rows, before
 
 
-_compiled = njit(cache=True, nogil=True)(_find_rows)
+_compiled = compiled(_find_rows)
 
 
 @dataclass(frozen=True)

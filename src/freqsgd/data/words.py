@@ -12,21 +12,14 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from freqsgd.data.compiled import compiled, inlined
 
 __all__ = ["FoundWords", "find_words", "kinds_of"]
 
 _OTHER, _WORD, _LINE, _APOSTROPHE = range(4)
 _CODE_POINTS = 0x110000
-
-
-def _compiled(function: Any) -> Any:
-    return njit(cache=True, nogil=True)(function)
-
-
-def _inlined(function: Any) -> Any:
-    return njit(inline="always")(function)
 
 
 @cache
@@ -76,7 +69,7 @@ def find_words(data: bytes, kinds: NDArray[np.uint8], longest: int, begun: int) 
     return FoundWords(words[:size].tobytes(), stops[:count], lengths[:pieces], begun)
 
 
-@_compiled
+@compiled
 def _find_words(
     text: Any, kinds: Any, longest: Any, begun: Any, words: Any, stops: Any, lengths: Any
 ) -> Any:
@@ -108,7 +101,7 @@ def _find_words(
     return size, count, pieces, begun
 
 
-@_inlined
+@inlined
 def _code_point(text: Any, position: Any) -> Any:
     """The code point that starts here, and how many bytes it has."""
     byte = np.int64(text[position])
@@ -122,6 +115,6 @@ def _code_point(text: Any, position: Any) -> Any:
     return high | _low(text, position + 2) << 6 | _low(text, position + 3), 4
 
 
-@_inlined
+@inlined
 def _low(text: Any, position: Any) -> Any:
     return np.int64(text[position] & 0x3F)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError, DataWarning
+from freqsgd.data.files import make_folder
 from freqsgd.estimators.fitted import Fitted, counts_of
 from freqsgd.estimators.inputs import no_samples
 from freqsgd.training import checkpoint
@@ -19,7 +20,6 @@ from freqsgd.training.model_folder import (
     MODEL,
     load_dictionary,
     load_model,
-    make_folder,
     save_model,
 )
 

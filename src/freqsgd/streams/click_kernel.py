@@ -10,7 +10,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from freqsgd.data.compiled import compiled, inlined
 
 __all__ = ["FEATURE", "GOLDEN", "click_rows", "draw_rows"]
 
@@ -34,15 +35,7 @@ _UNIT = 2.0**-53
 _HALF = np.int64(32)
 
 
-def _compiled(function: Any) -> Any:
-    return njit(cache=True, nogil=True)(function)
-
-
-def _inlined(function: Any) -> Any:
-    return njit(inline="always")(function)
-
-
-@_inlined
+@inlined
 def _bits(key: Any, counter: Any) -> Any:
     """64 random bits: number ``counter`` of the sequence that the key starts."""
     value = key + np.uint64(counter) * _STEP
@@ -51,13 +44,13 @@ def _bits(key: Any, counter: Any) -> Any:
     return value ^ (value >> _31)
 
 
-@_inlined
+@inlined
 def _uniform(key: Any, counter: Any) -> Any:
     """A random number in [0, 1)."""
     return (_bits(key, counter) >> _11) * _UNIT
 
 
-@_inlined
+@inlined
 def _rank(uniform: Any, feature: Any) -> Any:
     """The rank whose part of the distribution function holds a number in [0, 1)."""
     log = feature.span * uniform
@@ -66,7 +59,7 @@ def _rank(uniform: Any, feature: Any) -> Any:
     return min(np.int64(math.exp(log)) - 1, feature.size - 1)
 
 
-@_compiled
+@compiled
 def draw_rows(
     key: Any,
     features: Any,
@@ -114,7 +107,7 @@ def draw_rows(
         score[row] = odds
 
 
-@_compiled
+@compiled
 def click_rows(key: Any, count: Any, odds: Any, labels: Any) -> None:
     """Draw the labels of rows of ``count`` tokens from their log odds."""
     for row in range(len(odds)):

@@ -14,7 +14,7 @@ from freqsgd.data.dataset import DataError, Field
 from freqsgd.streams.click_log import BLOCK_ROWS, CLICKS_SMALL, ClickBlock, ClickLog
 from freqsgd.streams.hashing import hash_integers
 from freqsgd.streams.in_order import in_order
-from freqsgd.streams.stream import Chunk, Position
+from freqsgd.streams.stream import Chunk, Position, describe
 from freqsgd.streams.tally import Tally
 
 if TYPE_CHECKING:
@@ -103,15 +103,8 @@ class ClickStream:
 
     def summary(self) -> dict[str, Any]:
         """What ``results.json`` says of it."""
-        return {
-            "name": self.name,
-            "kind": "stream",
-            "days": list(self.days),
-            "fields": len(self.fields),
-            "tokens": sum(field.size for field in self.fields),
-            "rows": self.log.days * self.log.rows,
-            "encoding": "ids" if self.encoder is None else "hash",
-        }
+        rows = self.log.days * self.log.rows
+        return describe(self, rows, "ids" if self.encoder is None else "hash")
 
     def truth(self, first: int, last: int) -> Truth:
         """What the true probabilities score on ``days[first:last]``."""

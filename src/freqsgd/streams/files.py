@@ -21,7 +21,7 @@ from freqsgd.data.schema import check_file, file_schema
 from freqsgd.data.target import Target
 from freqsgd.streams.days import Day
 from freqsgd.streams.hash_encoder import HashEncoder
-from freqsgd.streams.stream import Chunk, Position
+from freqsgd.streams.stream import Chunk, Position, describe
 
 __all__ = ["FileStream", "readable_days"]
 
@@ -84,15 +84,8 @@ class FileStream:
 
     def summary(self) -> dict[str, Any]:
         """What ``results.json`` says of it."""
-        return {
-            "name": self.name,
-            "kind": "stream",
-            "days": list(self.days),
-            "fields": len(self.fields),
-            "tokens": sum(field.size for field in self.fields),
-            "rows": self._rows,
-            "encoding": "hash" if isinstance(self.encoder, HashEncoder) else "dictionary",
-        }
+        hashed = isinstance(self.encoder, HashEncoder)
+        return describe(self, self._rows, "hash" if hashed else "dictionary")
 
     @cached_property
     def _rows(self) -> int | None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from freqsgd.data.compiled import compiled, inlined
 from freqsgd.data.hashing import word_at
 
 __all__ = ["VERSION", "hash_integers", "hash_rows"]
@@ -29,19 +30,11 @@ _MOST_DIGITS = 19  # of an integer of 64 bits
 _ZERO, _NINE, _MINUS = ord("0"), ord("9"), ord("-")
 
 
-def _compiled(function: Any) -> Any:
-    return njit(cache=True, nogil=True)(function)
-
-
-def _inlined(function: Any) -> Any:
-    return njit(inline="always")(function)
-
-
 def _called(function: Any) -> Any:
     return njit(nogil=True)(function)
 
 
-@_inlined
+@inlined
 def _mixed(value: Any) -> Any:
     """Murmur3's finalizer: a permutation of 64 bits in which each depends on all."""
     value = (value ^ (value >> _33)) * _MIX_1
@@ -49,18 +42,18 @@ def _mixed(value: Any) -> Any:
     return value ^ (value >> _33)
 
 
-@_inlined
+@inlined
 def _key(field: Any) -> Any:
     return _mixed((np.uint64(field) + np.uint64(1)) * _FIELDS)
 
 
-@_inlined
+@inlined
 def _row(value: Any, rows: Any) -> Any:
     """The upper 64 bits of the product of a hash of 64 bits and a number below 2^32."""
     return np.int32(((value >> _32) * rows + (((value & _LOW) * rows) >> _32)) >> _32)
 
 
-@_inlined
+@inlined
 def _text_hash(key: Any, words: Any, start: Any, stop: Any) -> Any:
     value = _mixed(key ^ (np.uint64(stop - start) * _TEXTS))
     for position in range(start, stop, 8):
@@ -89,7 +82,7 @@ def _is_integer(data: Any, start: Any, stop: Any) -> Any:
     return True, ~value + np.uint64(1) if negative else value
 
 
-@_compiled
+@compiled
 def hash_integers(values: Any, missing: Any, field: Any, rows: Any, out: Any) -> None:
     """Rows of integers of a field.
 
@@ -104,7 +97,7 @@ def hash_integers(values: Any, missing: Any, field: Any, rows: Any, out: Any) ->
             out[n] = nothing
 
 
-@_compiled
+@compiled
 def hash_rows(words: Any, stops: Any, places: Any, rows: Any, out: Any) -> None:
     """Rows of the cells of rows of text.
 

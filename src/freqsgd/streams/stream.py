@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from freqsgd.data.encoder import Encoder
     from freqsgd.streams.hash_encoder import HashEncoder
 
-__all__ = ["Chunk", "Position", "Stream"]
+__all__ = ["Chunk", "Position", "Stream", "describe"]
 
 
 def _none() -> NDArray[np.int64]:
@@ -86,3 +86,16 @@ class Stream(Protocol):
 
     def summary(self) -> dict[str, Any]:
         """What ``results.json`` says of it."""
+
+
+def describe(stream: Stream, rows: int | None, encoding: str) -> dict[str, Any]:
+    """The summary of a stream, of so many rows if that is known."""
+    return {
+        "name": stream.name,
+        "kind": "stream",
+        "days": list(stream.days),
+        "fields": len(stream.fields),
+        "tokens": sum(field.size for field in stream.fields),
+        "rows": rows,
+        "encoding": encoding,
+    }

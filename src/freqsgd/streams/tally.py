@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from freqsgd.data.compiled import compiled
 
 __all__ = ["Tally", "normalized", "ranked"]
 
@@ -85,11 +86,7 @@ def ranked(negatives: NDArray[np.int64], positives: NDArray[np.int64]) -> float 
     return float((positives * (below + 0.5 * negatives)).sum()) / pairs
 
 
-def _compiled(function: Any) -> Any:
-    return njit(cache=True, nogil=True)(function)
-
-
-@_compiled
+@compiled
 def _add(logits: Any, labels: Any, sums: Any, bins: Any) -> None:
     loss = probability = 0.0
     for k in range(len(logits)):

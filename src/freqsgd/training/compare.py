@@ -29,6 +29,7 @@ from freqsgd.training.text_settings import TextSettings
 __all__ = [
     "MODELS",
     "RESULTS",
+    "check_empty",
     "check_names",
     "compare",
     "describe",
@@ -74,8 +75,8 @@ def compare(
         default = TextSettings() if isinstance(data, Corpus) else Settings()
         each = [settings or default] * len(rules)
     check_names(rules)
-    if out is not None and (out / RESULTS).exists() and not resume:
-        raise DataError(f"{out} holds results already: use --resume, or another --out")
+    if out is not None and not resume:
+        check_empty(out, RESULTS)
     results = describe(data, each[0], threads, command)
     if diagnose:
         if isinstance(data, Corpus):
@@ -100,6 +101,12 @@ def check_names(rules: Sequence[Rule]) -> None:
         raise DataError("there is no optimizer to compare")
     if len(set(names)) < len(names):
         raise DataError(f"each optimizer may be named once, got {', '.join(names)}")
+
+
+def check_empty(out: Path, *names: str) -> None:
+    """Refuse a folder that holds any of these results."""
+    if any((out / name).exists() for name in names):
+        raise DataError(f"{out} holds results already: use --resume, or another --out")
 
 
 def fit_any(

@@ -12,7 +12,14 @@ from freqsgd.data.dataset import DataError
 from freqsgd.data.lock import locked
 from freqsgd.streams.clicks import ClickStream
 from freqsgd.streams.stream import Stream
-from freqsgd.training.compare import MODELS, RESULTS, check_names, heading, write_results
+from freqsgd.training.compare import (
+    MODELS,
+    RESULTS,
+    check_empty,
+    check_names,
+    heading,
+    write_results,
+)
 from freqsgd.training.memory_plan import check_memory
 from freqsgd.training.model_folder import MODEL
 from freqsgd.training.one_pass import Pass, StreamListener, fit_stream
@@ -87,8 +94,8 @@ def _check_folder(out: Path, resume: bool) -> None:
     """Refuse a folder with other results, or with a run that is no comparison."""
     if any((out / name).exists() for name in (MODEL, CHECKPOINT)):
         raise DataError(f"{out} holds a single run (freqsgd train): use another --out")
-    if not resume and any((out / name).exists() for name in (RESULTS, RATES)):
-        raise DataError(f"{out} holds results already: use --resume, or another --out")
+    if not resume:
+        check_empty(out, RESULTS, RATES)
 
 
 def _best_of(

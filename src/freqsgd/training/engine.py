@@ -17,7 +17,7 @@ from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.optim import CFSGD
 from freqsgd.training.fading import Fading
 from freqsgd.training.predictor import DeepPredictor, Predictor, check_samples
-from freqsgd.training.rules import Rule
+from freqsgd.training.rules import WIDE, Rule
 
 __all__ = ["DivergedError", "Engine", "engine_for"]
 
@@ -27,7 +27,6 @@ _RULES = {
     "adam": kernels.ADAM,
 }
 _EPS = {"adagrad": 1e-10, "rowwise-adagrad": 1e-10, "adam": 1e-8}  # torch's defaults
-_WIDE = 2**31  # counts that could come to so many have 64 bits
 _LONGEST_CALL = 3e8  # numbers that a call of a kernel may touch: some tenths of a second
 
 
@@ -208,7 +207,7 @@ class Engine(Predictor):
         ):
             raise ValueError("logits must be a contiguous float32 array, one for each row number")
         counted = (self.samples + len(order)) * max(self.model.widths)
-        if self._marks.dtype == torch.int32 and self.rule.counts and counted >= _WIDE:
+        if self._marks.dtype == torch.int32 and self.rule.counts and counted >= WIDE:
             self._state["counts"] = self._marks = self._marks.long()
 
 
@@ -319,7 +318,7 @@ def _mark_type(model: FM, rule: Rule, expected: int) -> torch.dtype:
     """Of counts, or of marks alone."""
     if rule.halflife is not None:
         return torch.float64
-    wide = rule.counts and expected * max(model.widths) >= _WIDE
+    wide = rule.counts and expected * max(model.widths) >= WIDE
     return torch.int64 if wide else torch.int32
 
 

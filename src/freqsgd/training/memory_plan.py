@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 
 from freqsgd.data.dataset import DataError, Field
 from freqsgd.training.available_memory import available_memory
-from freqsgd.training.rules import Rule
+from freqsgd.training.rules import WIDE, Rule
 from freqsgd.training.settings import Settings
 
 __all__ = ["MemoryPlan", "check_memory", "counter_bytes", "memory_plan", "table_state"]
 
 _FLOAT = 4
-_WIDE = 2**31  # counts that could come to so many have 8 bytes
 _CLOCK = 16  # of counts that fade: where they are on their scale
 _RESERVE = 500_000_000  # for everything else: libraries, compiled kernels, the system
 
@@ -121,7 +120,7 @@ def table_state(rule: Rule, rows: int, dim: int, counted: int) -> int:
 
 def counter_bytes(counted: int) -> int:
     """Bytes of a counter that could come so far."""
-    return 4 if counted < _WIDE else 8
+    return 4 if counted < WIDE else 8
 
 
 def memory_plan(

@@ -19,7 +19,6 @@ __all__ = [
     "load_dictionary",
     "load_encoder",
     "load_model",
-    "make_folder",
     "save_model",
 ]
 
@@ -36,14 +35,6 @@ class Encoded(Protocol):
     @property
     def encoder(self) -> Encoder | HashEncoder | None:
         """Turns raw columns into ids; None: there are no raw columns."""
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder for a model, or say why that cannot be."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(f"cannot make the folder {folder}: {error.strerror}") from error
 
 
 def save_model(folder: Path, model: FM, data: Encoded, description: dict[str, Any]) -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from freqsgd.data.dataset import DataError
-from freqsgd.data.files import write_whole
-from freqsgd.training.model_folder import make_folder
+from freqsgd.data.files import make_folder, write_whole
 from freqsgd.training.rules import Rule
 
 __all__ = ["RATES", "RateStore"]

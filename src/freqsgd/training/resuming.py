@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from freqsgd.data.dataset import DataError
-from freqsgd.training.model_folder import MODEL, make_folder
+from freqsgd.training.model_folder import MODEL
 from freqsgd.training.settings import Settings
 
 __all__ = ["CHECKPOINT", "check_same", "in_parts", "part_of", "plain_settings", "used_for"]
@@ -20,7 +20,6 @@ _FREE = ("checkpoint_steps", "checkpoint_examples")  # options that do not chang
 
 def used_for(folder: Path, resume: bool) -> str | None:
     """The file that a run goes on from; refuses a folder in use unless it is to be resumed."""
-    make_folder(folder)
     used = [name for name in (MODEL, CHECKPOINT) if (folder / name).exists()]
     if used and not resume:
         raise DataError(

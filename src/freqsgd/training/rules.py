@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from freqsgd.optim._counting import check_options
 from freqsgd.rates import RateLaw
 
-__all__ = ["ALIKE", "OPTIMIZERS", "Rule"]
+__all__ = ["ALIKE", "OPTIMIZERS", "WIDE", "Rule"]
 
 OPTIMIZERS = {
     "sgd": "nothing",
@@ -17,6 +17,7 @@ OPTIMIZERS = {
     "rowwise-adagrad": "two floats per row",
     "adam": "two floats per weight",
 }
+WIDE = 2**31  # counts that could come to so many have 64 bits
 ALIKE = {"fasgd": "cfsgd", "rowwise-adagrad": "adagrad"}  # take the other's learning rates
 
 

@@ -14,9 +14,10 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from freqsgd.data.dataset import DataError
+from freqsgd.data.files import make_folder
 from freqsgd.nn.word2vec import CBOW, SkipGram, WordModel
 from freqsgd.training import checkpoint
-from freqsgd.training.model_folder import MODEL, make_folder
+from freqsgd.training.model_folder import MODEL
 
 __all__ = ["holds_words", "load_words", "save_words"]
 
