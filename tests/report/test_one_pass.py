@@ -333,6 +333,14 @@ def test_options_of_the_pass_have_names_of_their_own(tmp_path):
     assert "Examples of a window5000Days for evaluation1" in text
 
 
+def test_what_is_counted_is_told_where_it_is_not_occurrences(tmp_path):
+    for count, told in (("occurrence", False), ("batch", True)):
+        options = {"rule": {"count": count, "dense_lr": 0.25 if told else None}}
+        text = elements(make_one_pass(make_streamed("cfsgd", options=options)), tmp_path).text
+        assert ("What is countedbatches that hold a token" in text) == told
+        assert ("Rate of bias and network0.25" in text) == told
+
+
 def test_days_are_in_order_with_the_numbers_of_every_run(tmp_path):
     results = make_one_pass()
     results["runs"][0]["days"] = results["runs"][0]["days"][:3]

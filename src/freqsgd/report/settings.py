@@ -29,6 +29,8 @@ OPTION_NAMES = {
     "weight_decay_power": "Decay's power of frequency",
     "max_lr": "Cap on a token's rate",
     "halflife": "Samples in which counts halve",
+    "count": "What is counted",
+    "dense_lr": "Rate of bias and network",
     "linear_lr_scale": "Rate of linear weights, times that of vectors",
     "linear_decay_scale": "Decay of linear weights, times that of vectors",
     "model": "Model",
@@ -48,6 +50,7 @@ OPTION_NAMES = {
     "checkpoint_steps": "Steps between checkpoints",
 }
 VALUE_NAMES = {
+    ("count", "batch"): "batches that hold a token",
     ("diagnose", "True"): "yes",
     ("lr_decay", "linear"): "linear to 0",
     ("lr_decay", "epochs"): "linear to 0, epoch by epoch",
@@ -55,6 +58,7 @@ VALUE_NAMES = {
     ("windows", "all"): "cut at the ends of a paragraph",
     ("subsample", "0"): "none",
 }
+USUAL = {"count": "occurrence"}  # goes without saying
 
 
 def settings_table(
@@ -83,7 +87,8 @@ def settings(
         if key in run.settings:
             yield name, setting(run.settings[key])
     for key, value in options(run.settings.get("options")):
-        if key not in (*SETTING_NAMES, *inapplicable, "optimizer", "epochs"):
+        told_elsewhere = key in (*SETTING_NAMES, *inapplicable, "optimizer", "epochs")
+        if not told_elsewhere and value != USUAL.get(key):
             yield option_names.get(key, key), VALUE_NAMES.get((key, value), value)
     if run.parameter_bytes:
         yield "Weights", size(run.parameter_bytes)

@@ -10,6 +10,7 @@ from typing import Any
 
 from freqsgd.data.dataset import DataError
 from freqsgd.data.files import make_folder, write_whole
+from freqsgd.training.resuming import BEFORE
 from freqsgd.training.rules import Rule
 
 __all__ = ["RATES", "RateStore"]
@@ -57,7 +58,7 @@ class RateStore:
         try:
             saved = json.loads(path.read_text())
             record: dict[str, Any] = saved["record"]
-            then: dict[str, Any] = saved["asked"]
+            then: dict[str, Any] = BEFORE | saved["asked"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(
                 f"{path} is damaged ({error}): remove it to run this rate again"

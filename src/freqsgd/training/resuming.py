@@ -12,10 +12,19 @@ from freqsgd.data.dataset import DataError
 from freqsgd.training.model_folder import MODEL
 from freqsgd.training.settings import Settings
 
-__all__ = ["CHECKPOINT", "check_same", "in_parts", "part_of", "plain_settings", "used_for"]
+__all__ = [
+    "BEFORE",
+    "CHECKPOINT",
+    "check_same",
+    "in_parts",
+    "part_of",
+    "plain_settings",
+    "used_for",
+]
 
 CHECKPOINT = "checkpoint.safetensors"
 _FREE = ("checkpoint_steps", "checkpoint_examples")  # options that do not change the result
+BEFORE = {"count": "occurrence"}  # what holds for files that are older than the option
 
 
 def used_for(folder: Path, resume: bool) -> str | None:
@@ -47,7 +56,7 @@ def check_same(
             f"cannot resume from {path}: the data has changed since it was written "
             f"({changed[0]}); use the same data, or another folder"
         )
-    now, then = _flat(options), _flat(saved["record"]["options"])
+    now, then = (BEFORE | _flat(each) for each in (options, saved["record"]["options"]))
     if torch_threads is not None and "torch_threads" in saved:
         now["threads"], then["threads"] = torch_threads, saved["torch_threads"]
     names = [k for k in {**now, **then} if k not in _FREE]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from freqsgd.optim._counting import check_options
@@ -37,6 +38,11 @@ class Rule:
         linear_lr_scale: learning rate of linear weights, times that of the vectors
         linear_decay_scale: weight decay of linear weights, times that of the vectors
         halflife: of counts, in samples, for cfsgd; None: they do not fade
+        count: ``"occurrence"``, or, for cfsgd, ``"batch"``: a row counts once per batch that holds
+            it, and frequencies are per batch, as TorchRec counts. Then start from
+            lr * sqrt(batch size)
+        dense_lr: rate of the bias and of a network where batches are counted; None: that which
+            goes with ``lr`` where occurrences are
     """
 
     optimizer: str
@@ -47,6 +53,8 @@ class Rule:
     linear_lr_scale: float = 1.0
     linear_decay_scale: float = 1.0
     halflife: float | None = None
+    count: str = "occurrence"
+    dense_lr: float | None = None
 
     def __post_init__(self) -> None:
         if self.optimizer not in OPTIMIZERS:
@@ -56,9 +64,24 @@ class Rule:
         for name in ("linear_lr_scale", "linear_decay_scale"):
             if not 0.0 <= getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} must be a number >= 0, got {getattr(self, name)}")
-        check_options(halflife=self.halflife)
+        check_options(halflife=self.halflife, count=self.count)
         if self.halflife is not None and self.optimizer != "cfsgd":
             raise ValueError(f"halflife is for cfsgd, which counts, not for {self.optimizer}")
+        if self.count == "batch":
+            self._check_batches()
+        elif self.dense_lr is not None:
+            raise ValueError("dense_lr needs count 'batch': else bias and network move at lr")
+
+    def _check_batches(self) -> None:
+        """Refuse what does not go with counting batches."""
+        if self.optimizer != "cfsgd":
+            raise ValueError(f"count 'batch' is for cfsgd, which counts, not for {self.optimizer}")
+        if self.halflife is not None:
+            raise ValueError(
+                "halflife is in samples, which count 'batch' does not count: leave one out"
+            )
+        if self.dense_lr is not None and not 0.0 <= self.dense_lr < math.inf:
+            raise ValueError(f"dense_lr must be a finite number >= 0, got {self.dense_lr}")
 
     @property
     def law(self) -> RateLaw:
@@ -71,6 +94,20 @@ class Rule:
             weight_decay=self.weight_decay,
             weight_decay_power=self.weight_decay_power,
         )
+
+    def dense_rate(self, batch_size: int) -> float:
+        """The rate of weights that every sample touches: the bias, a network."""
+        if self.dense_lr is not None:
+            return self.dense_lr
+        return self.law.lr * self.dense_scale(batch_size)
+
+    def dense_scale(self, batch_size: int) -> float:
+        """That rate as a part of ``lr``, which it follows where a schedule lowers it."""
+        if self.dense_lr is None:
+            return 1.0 / math.sqrt(batch_size) if self.count == "batch" else 1.0
+        if not self.lr:
+            raise ValueError(f"dense_lr needs a learning rate (lr) > 0 beside it, got {self.lr}")
+        return self.dense_lr / self.lr
 
     @property
     def counts(self) -> bool:

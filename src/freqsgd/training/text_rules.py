@@ -56,6 +56,8 @@ def check_rule(rule: Rule, settings: TextSettings) -> None:
             raise DataError(f"{name} is for fm and deepfm: word vectors have no linear weights")
     if rule.halflife is not None:
         raise DataError("halflife is for fm and deepfm: counts of words do not fade")
+    if rule.count != "occurrence":
+        raise DataError(f"count {rule.count!r} is for fm and deepfm: words count as they occur")
     if rule.weight_decay and rule.optimizer == "rowwise-adagrad":
         raise DataError("weight_decay of word vectors does not go with rowwise-adagrad")
     if settings.loss != "negative":
