@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from freqsgd.data.corpus import Corpus
 from freqsgd.data.dataset import DataError, Dataset
@@ -20,6 +17,7 @@ from freqsgd.data.lock import locked
 from freqsgd.training.diagnosis import describe_diagnosis
 from freqsgd.training.fit import fit
 from freqsgd.training.fit_text import fit_text
+from freqsgd.training.machine import describe_machine
 from freqsgd.training.metrics import auc
 from freqsgd.training.rules import Rule
 from freqsgd.training.run import Listener
@@ -151,13 +149,7 @@ def heading(
         "dataset": dataset,
         "splits": splits,
         "model": _model(settings),
-        "machine": {
-            "cpu": _processor(),
-            "cores": os.cpu_count(),
-            "threads": threads or torch.get_num_threads(),
-            "torch": torch.__version__,
-            "python": platform.python_version(),
-        },
+        "machine": describe_machine(threads),
         "runs": [],
     }
 
@@ -187,11 +179,3 @@ def write_results(results: dict[str, Any], path: Path) -> None:
         write_whole(path, (json.dumps(results, indent=1, allow_nan=False) + "\n").encode())
     except OSError as error:
         raise DataError(f"cannot write {path}: {error}") from error
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(": ", 1)[1] for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration, IndexError):
-        return platform.processor() or platform.machine()
