@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from freqsgd.nn import FM, DeepFM
+from freqsgd.nn import FM, DeepFM, fm
 
 OPTIMIZERS = {
     "SGD": (torch.optim.SGD, True),
@@ -118,3 +118,19 @@ def test_shapes_that_do_not_fit_are_refused():
         DeepFM([4, 3], dim=2, hidden=(0,))
     with pytest.raises(TypeError, match="integers"):
         FM([4, 3], dim=2)(torch.zeros(5, 2))
+
+
+def test_rows_of_a_huge_table_can_be_drawn_without_the_others(monkeypatch):
+    monkeypatch.setattr(fm, "_HUGE", 1000)
+    monkeypatch.setattr(fm, "_BLOCK", 100)
+    torch.manual_seed(5)
+    table = FM([300, 250], dim=4).tokens.weight.detach()
+    torch.manual_seed(5)
+    seed = int(torch.randint(2**62, ()))
+    for first, last in ((0, 550), (30, 270), (99, 100), (100, 200), (410, 550)):
+        rows = torch.empty(last - first, 5)
+        assert fm.draw_rows(rows, fm.start_bound([300, 250], 4, 1.0), first, seed) == seed
+        rows[:, 4] = 0
+        assert torch.equal(rows, table[first:last])
+    assert len(table.unique(dim=0)) == 550
+    assert table.abs().max() <= (6 / 554) ** 0.5

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from freqsgd.rates import check_integers
 
-__all__ = ["FM", "DeepFM"]
+__all__ = ["FM", "DeepFM", "deep_network", "draw_rows", "is_huge", "start_bound"]
 
 _HUGE = 1 << 28  # numbers of a table
+_BLOCK = 1 << 20  # rows of a huge table that are drawn together
 
 
 class FM(nn.Module):
@@ -68,7 +69,7 @@ class FM(nn.Module):
         shape = (sum(self.sizes), dim + 1)
         # An Embedding without weights draws normals first, which takes half a minute for 10^8 rows.
         # Smaller tables go on doing so, since otherwise their seeds would give other models.
-        drawn = torch.empty(shape) if math.prod(shape) > _HUGE else None
+        drawn = torch.empty(shape) if is_huge(shape) else None
         self.tokens = nn.Embedding(*shape, sparse=sparse, _weight=drawn)
         self.bias = nn.Parameter(torch.empty(()))
         field = torch.arange(len(self.sizes)).repeat_interleave(torch.tensor(self.widths))
@@ -83,10 +84,13 @@ class FM(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw the vectors anew; linear weights and bias become 0."""
+        weight, bound = self.tokens.weight, start_bound(self.sizes, self.dim, self.init_scale)
         with torch.no_grad():
-            bound = self.init_scale * (6 / (sum(self.sizes) + self.dim)) ** 0.5
-            self.tokens.weight.uniform_(-bound, bound)
-            self.tokens.weight[:, self.dim] = 0
+            if is_huge(weight.shape):
+                draw_rows(weight, bound)
+            else:
+                weight.uniform_(-bound, bound)
+            weight[:, self.dim] = 0
             self.bias.zero_()
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -167,20 +171,56 @@ class DeepFM(FM):
             raise ValueError(f"hidden must be numbers >= 1, got {list(hidden)}")
         self.hidden = [int(size) for size in hidden]
         self.dropout = dropout
-        layers: list[nn.Module] = []
-        inputs = len(self.sizes) * dim
-        for outputs in self.hidden:
-            layers += [
-                nn.Linear(inputs, outputs),
-                nn.BatchNorm1d(outputs),
-                nn.ReLU(),
-                nn.Dropout(dropout),
-            ]
-            inputs = outputs
-        self.network = nn.Sequential(*layers, nn.Linear(inputs, 1))
+        self.network = deep_network(len(self.sizes) * dim, self.hidden, dropout)
 
     def forward(self, ids: Tensor) -> Tensor:
         """The log odds of each sample."""
         logits, vectors = self._look_up(ids)
         deep: Tensor = self.network(vectors.flatten(1)).squeeze(1)
         return logits + deep
+
+
+def deep_network(inputs: int, hidden: Sequence[int], dropout: float) -> nn.Sequential:
+    """The network of :class:`DeepFM`."""
+    layers: list[nn.Module] = []
+    for outputs in hidden:
+        layers += [
+            nn.Linear(inputs, outputs),
+            nn.BatchNorm1d(outputs),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+        ]
+        inputs = outputs
+    return nn.Sequential(*layers, nn.Linear(inputs, 1))
+
+
+def start_bound(sizes: Sequence[int], dim: int, init_scale: float) -> float:
+    """Vectors start uniform between minus this and this."""
+    return float(init_scale * (6 / (sum(sizes) + dim)) ** 0.5)
+
+
+def is_huge(shape: Sequence[int]) -> bool:
+    """Whether a table is drawn by :func:`draw_rows`."""
+    return math.prod(shape) > _HUGE
+
+
+def draw_rows(weight: Tensor, bound: float, first: int = 0, seed: int | None = None) -> int:
+    """Draw rows of a huge table, whatever the others: each block of rows has its own generator.
+
+    Args:
+        weight: takes the rows
+        bound: of the values
+        first: the number of the first row, in the whole table
+        seed: what this returned for other rows of the table; None draws one
+    """
+    if seed is None:
+        seed = int(torch.randint(2**62, ()))
+    last = first + len(weight)
+    for block in range(first // _BLOCK, -(-last // _BLOCK)):
+        generator = torch.Generator().manual_seed((seed + block * 0x9E3779B97F4A7C15) % 2**63)
+        begin, end = block * _BLOCK, min((block + 1) * _BLOCK, last)
+        if begin < first:
+            torch.empty(first - begin, weight.shape[1]).uniform_(-bound, bound, generator=generator)
+            begin = first
+        weight[begin - first : end - first].uniform_(-bound, bound, generator=generator)
+    return seed
