@@ -1,0 +1,98 @@
+"""The group of processes that train together: what they tell each other beside gradients."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from freqsgd.data.dataset import DataError
+
+__all__ = ["agree", "any_rank", "check_loss", "gather_texts", "join", "lost_rank"]
+
+
+def join() -> None:
+    """Join the group that torchrun starts; a process of its own is a group of one."""
+    if dist.is_initialized():
+        return
+    if "WORLD_SIZE" in os.environ:
+        dist.init_process_group("gloo")
+    else:
+        store = dist.HashStore()  # type: ignore[attr-defined]
+        dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+
+
+def gather_texts(text: str) -> list[str]:
+    """The texts of all ranks, in their order."""
+    own = torch.tensor(list(text.encode()), dtype=torch.uint8)
+    lengths = _gather(torch.tensor([len(own)]))
+    padded = torch.zeros(max(int(n) for n in lengths), dtype=torch.uint8)
+    padded[: len(own)] = own
+    texts = zip(_gather(padded), lengths, strict=True)
+    return [bytes(text[: int(length)].tolist()).decode() for text, length in texts]
+
+
+def agree(options: dict[str, Any]) -> None:
+    """Refuse ranks that were started with different options, on all of them.
+
+    Args:
+        options: by name; numbers, texts, and lists and dicts of these
+    """
+    answers = [json.loads(text) for text in gather_texts(json.dumps(options, default=str))]
+    first = answers[0]
+    for rank, other in enumerate(answers):
+        for name in first | other:
+            if first.get(name) != other.get(name):
+                raise DataError(
+                    f"{name} is {first.get(name)!r} on rank 0 and {other.get(name)!r} on rank "
+                    f"{rank}: start all ranks with the same options"
+                )
+
+
+def any_rank(flag: bool) -> bool:
+    """Whether the flag is set on any rank."""
+    told = torch.tensor([int(flag)])
+    dist.all_reduce(told, dist.ReduceOp.MAX)
+    return bool(told)
+
+
+def check_loss(loss: Tensor | float, step: int) -> None:
+    """Stop on all ranks where the loss of any is no finite number, and say whose.
+
+    Raises:
+        DivergedError: of :mod:`freqsgd.training.engine`
+    """
+    losses = _gather(torch.tensor([float(loss)], dtype=torch.float64))
+    bad = [str(rank) for rank, value in enumerate(losses) if not math.isfinite(value)]
+    if bad:
+        from freqsgd.training.engine import DivergedError
+
+        ranks = f"rank{'s' * (len(bad) > 1)} {', '.join(bad)}"
+        raise DivergedError(step, f"of {ranks} is not a finite number")
+
+
+@contextmanager
+def lost_rank() -> Iterator[None]:
+    """Turn what gloo raises when another process has ended into one line."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "gloo/transport" not in str(error) and not isinstance(error, dist.DistNetworkError):
+            raise
+        raise DataError(
+            "another rank has ended: see its error; with torchrun --max-restarts 1 all ranks "
+            "start again, from the last checkpoint"
+        ) from error
+
+
+def _gather(own: Tensor) -> list[Tensor]:
+    gathered = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+    dist.all_gather(gathered, own)
+    return gathered

@@ -1,0 +1,48 @@
+"""What FBGEMM's COUNTER_SGD cannot do, and what to do instead."""
+
+from __future__ import annotations
+
+from freqsgd.data.dataset import DataError
+
+__all__ = ["check_rule_options"]
+
+
+def check_rule_options(
+    *,
+    optimizer: str = "cfsgd",
+    count: str = "batch",
+    max_lr: float | None = None,
+    halflife: float | None = None,
+    weight_decay: float = 0.0,
+    power: float = 0.5,
+    linear_lr_scale: float = 1.0,
+) -> None:
+    """Refuse options of :class:`~freqsgd.CFSGD` and of ``Rule`` that the kernel has not."""
+    refusals = {
+        f"optimizer {optimizer!r} (--optimizer)": (
+            optimizer != "cfsgd",
+            "take cfsgd, or train in one process",
+        ),
+        f"count={count!r} (--count)": (
+            count != "batch",
+            'take count="batch", and for tables start from lr * sqrt(batch size); dense layers '
+            "keep their rate",
+        ),
+        "max_lr (--max-lr)": (
+            max_lr is not None,
+            "leave it out and take a smaller lr, or train in one process",
+        ),
+        "halflife (--halflife)": (halflife is not None, "train in one process"),
+        "weight_decay (--weight-decay) of rows": (
+            weight_decay != 0,
+            "give it to the optimizer of the dense layers only, or train in one process",
+        ),
+        f"power={power:g}": (power != 0.5, "leave it at 1/2, or train in one process"),
+        "linear_lr_scale (--linear-lr-scale)": (
+            linear_lr_scale != 1,
+            "leave it at 1, or train in one process",
+        ),
+    }
+    for name, (refused, instead) in refusals.items():
+        if refused:
+            raise DataError(f"TorchRec's kernel has no {name}: {instead}")

@@ -1,0 +1,129 @@
+"""Which rank holds what: plans of sharding for TorchRec."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from freqsgd.data.dataset import DataError
+from freqsgd.distributed.group import gather_texts
+
+if TYPE_CHECKING:
+    from torchrec.distributed.types import ShardingPlan
+
+__all__ = ["SHARDINGS", "Tables", "make_plan"]
+
+SHARDINGS = ("row-wise", "table-wise", "auto")
+Tables = Mapping[str, Tensor]  # by their names in the state of the model
+
+
+def make_plan(model: nn.Module, tables: Tables, sharding: str, sharders: list[Any]) -> ShardingPlan:
+    """Assign the tables of a model to the ranks."""
+    if sharding not in SHARDINGS:
+        raise DataError(f"unknown sharding {sharding!r}; known: {', '.join(SHARDINGS)}")
+    ranks = dist.get_world_size()
+    if sharding == "auto":
+        return _planned(model, tables, sharders)
+    if sharding == "table-wise" and len(tables) < ranks:
+        raise DataError(
+            f"table-wise sharding of {len(tables)} tables over {ranks} ranks leaves some idle: "
+            f"take row-wise, or at most {len(tables)} ranks"
+        )
+    return _placed(model, sharders, None if sharding == "row-wise" else owners(tables, ranks))
+
+
+def owners(tables: Tables, ranks: int) -> dict[str, int]:
+    """The rank of each table: the largest first, to the rank that has least."""
+    load = [0] * ranks
+    chosen = {}
+    for name in sorted(tables, key=lambda name: (-tables[name].numel(), name)):
+        chosen[name] = load.index(min(load))
+        load[chosen[name]] += tables[name].numel()
+    return chosen
+
+
+def _placed(
+    model: nn.Module, sharders: list[Any], ranks_of: Mapping[str, int] | None
+) -> ShardingPlan:
+    """Each table on its rank, or by rows on all."""
+    from torchrec.distributed.sharding_plan import (
+        construct_module_sharding_plan,
+        row_wise,
+        table_wise,
+    )
+    from torchrec.distributed.types import ShardingPlan
+
+    by_kind = {sharder.module_type: sharder for sharder in sharders}
+    plan = {}
+    for path, part in model.named_modules():
+        if sharder := by_kind.get(type(part)):
+            ways = {
+                _table(weight): row_wise(compute_kernel="fused")
+                if ranks_of is None
+                else table_wise(rank=ranks_of[weight], compute_kernel="fused")
+                for weight, _ in part.named_parameters(prefix=path)
+            }
+            plan[path] = construct_module_sharding_plan(
+                part,
+                ways,
+                sharder=sharder,
+                world_size=dist.get_world_size(),
+                local_size=_local_ranks(),
+                device_type="cpu",
+            )
+    return ShardingPlan(plan=plan)
+
+
+def _planned(model: nn.Module, tables: Tables, sharders: list[Any]) -> ShardingPlan:
+    """What TorchRec's planner chooses, on each rank for itself: it would send plans as pickles."""
+    from torchrec.distributed.planner import EmbeddingShardingPlanner, ParameterConstraints
+    from torchrec.distributed.planner.storage_reservations import (
+        FixedPercentageStorageReservation,
+    )
+    from torchrec.distributed.planner.types import (
+        KernelConfig,
+        PlannerError,
+        TopologyFactory,
+        TrainerConfig,
+    )
+
+    topology = TopologyFactory.create_topology(
+        TrainerConfig(world_size=dist.get_world_size(), local_world_size=_local_ranks()),
+        kernel_config=KernelConfig(compute_device="cpu"),
+    )
+    allowed = ParameterConstraints(
+        sharding_types=["row_wise", "table_wise"], compute_kernels=["fused"]
+    )
+    planner = EmbeddingShardingPlanner(
+        topology=topology,
+        constraints={_table(weight): allowed for weight in tables},
+        storage_reservation=FixedPercentageStorageReservation(percentage=0.15),
+        stats=[],
+    )
+    try:
+        plan = planner.plan(model, sharders)
+    except PlannerError as error:
+        first = str(error).strip().splitlines()[0]
+        raise DataError(f"TorchRec's planner finds no plan ({first}): take row-wise") from error
+    texts = gather_texts(str(plan))
+    for rank, text in enumerate(texts):
+        if text != texts[0]:
+            raise DataError(
+                f"TorchRec's planner chose another plan on rank {rank} than on rank 0: take "
+                "row-wise or table-wise"
+            )
+    return plan
+
+
+def _local_ranks() -> int:
+    """Ranks on this machine."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", dist.get_world_size()))
+
+
+def _table(weight: str) -> str:
+    """The table of a weight ``path.embedding_bags.table.weight``."""
+    return weight.split(".")[-2]
