@@ -1,7 +1,18 @@
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 import torch
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests named after TorchRec need it; in continuous integration they must run."""
+    for item in items:
+        if "torchrec" in item.nodeid:
+            item.add_marker(pytest.mark.ci)
+            if find_spec("torchrec") is None:
+                item.add_marker(pytest.mark.skip(reason="needs torchrec: see the README"))
 
 
 @pytest.fixture(autouse=True)

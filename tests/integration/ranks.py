@@ -1,4 +1,4 @@
-"""Two processes that form a gloo group for one job after another."""
+"""Processes that form a gloo group for one job after another."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ JOB_TIMEOUT = 90.0  # seconds; the first job of a process loads torch and the ke
 
 
 class Ranks:
-    """Runs functions ``f(rank, *args)`` on both ranks at once.
+    """Runs functions ``f(rank, *args)`` on all ranks at once.
 
     Processes start with the first job and serve all others; after a job that failed they are
     replaced, since the group may be in any state.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, world: int = WORLD) -> None:
         self._folder = folder
+        self._world = world
         self._jobs = 0
         self._members: list[tuple[Any, Any]] = []
 
@@ -53,15 +54,15 @@ class Ranks:
 
     def _start(self) -> None:
         context = mp.get_context("spawn")
-        for rank in range(WORLD):
+        for rank in range(self._world):
             here, there = context.Pipe()
-            process = context.Process(target=_serve, args=(rank, there), daemon=True)
+            process = context.Process(target=_serve, args=(rank, self._world, there), daemon=True)
             process.start()
             there.close()
             self._members.append((process, here))
 
     def close(self) -> None:
-        """End both processes."""
+        """End all processes."""
         for process, pipe in self._members:
             with contextlib.suppress(OSError):
                 pipe.send(None)
@@ -73,13 +74,13 @@ class Ranks:
         self._members = []
 
 
-def _serve(rank: int, pipe: Any) -> None:
+def _serve(rank: int, world: int, pipe: Any) -> None:
     torch.set_num_threads(1)
     while (job := pipe.recv()) is not None:
         function, args, meeting_point = job
         try:
             dist.init_process_group(
-                "gloo", meeting_point, COLLECTIVE_TIMEOUT, world_size=WORLD, rank=rank
+                "gloo", meeting_point, COLLECTIVE_TIMEOUT, world_size=world, rank=rank
             )
             try:
                 answer = None, _pack(function(rank, *_unpack(args)))
