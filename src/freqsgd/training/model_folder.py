@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from torch import Tensor
 
 from freqsgd.data.dataset import DataError, Field
 from freqsgd.nn.fm import FM, DeepFM
@@ -15,11 +18,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MODEL",
+    "check_whole",
     "has_tokens",
     "load_dictionary",
     "load_encoder",
     "load_model",
     "save_model",
+    "write_folder",
 ]
 
 MODEL = "model.safetensors"
@@ -39,26 +44,39 @@ class Encoded(Protocol):
 
 def save_model(folder: Path, model: FM, data: Encoded, description: dict[str, Any]) -> None:
     """Write the dictionaries, then the weights: a folder with weights is complete."""
+    shape: dict[str, Any] = {"sizes": model.sizes, "widths": model.widths, "dim": model.dim}
+    if isinstance(model, DeepFM):
+        shape |= {"hidden": model.hidden, "dropout": model.dropout}
+    write_folder(folder, model.state_dict(), shape, data, description)
+
+
+def write_folder(
+    folder: Path,
+    tensors: Mapping[str, Tensor],
+    shape: dict[str, Any],
+    data: Encoded,
+    description: dict[str, Any],
+) -> None:
+    """The same for the tensors of a model of some shape: DeepFM's has hidden layers."""
     if data.encoder is not None:
         try:
             data.encoder.save(folder)
         except OSError as error:
             raise DataError(f"cannot write the token dictionaries to {folder}: {error}") from error
-    shape: dict[str, Any] = {"sizes": model.sizes, "widths": model.widths, "dim": model.dim}
-    if isinstance(model, DeepFM):
-        shape |= {"hidden": model.hidden, "dropout": model.dropout}
-    kind = "deepfm" if isinstance(model, DeepFM) else "fm"
+    kind = "deepfm" if "hidden" in shape else "fm"
     fields = [field.name for field in data.fields]
     tokens = data.encoder is not None
     whole = {"model": kind, "shape": shape, "fields": fields, "tokens": tokens, **description}
-    checkpoint.save(folder / MODEL, model.state_dict(), whole)
+    checkpoint.save(folder / MODEL, tensors, whole)
 
 
 def load_model(folder: Path) -> tuple[FM, dict[str, Any]]:
     """The model of a folder, and what was saved beside its weights."""
     path = folder / MODEL
     try:
-        model = _build(checkpoint.describe(path))
+        described = checkpoint.describe(path)
+        check_whole(path, described)
+        model = _build(described)
         tensors, description = checkpoint.load(path, model.state_dict())
         model.load_state_dict(tensors)
     except DataError:
@@ -66,6 +84,15 @@ def load_model(folder: Path) -> tuple[FM, dict[str, Any]]:
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise DataError(f"{path} does not describe a model: {error}") from error
     return model.eval(), description
+
+
+def check_whole(path: Path, description: dict[str, Any]) -> None:
+    """Refuse a file whose tables are in shards."""
+    if "shards" in description:
+        raise DataError(
+            f"{path}: its tables are in {description['shards']['files']} shards; make one file of "
+            f"them: freqsgd convert {path.parent} --out DIR"
+        )
 
 
 def _build(description: dict[str, Any]) -> FM:

@@ -1,0 +1,70 @@
+"""One pass over a stream on TorchRec, by one or more ranks."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from freqsgd.distributed.group import agree, join, lost_rank
+from freqsgd.distributed.libraries import require_torchrec
+from freqsgd.streams.stream import Stream
+from freqsgd.training.rules import Rule
+from freqsgd.training.settings import Settings
+from freqsgd.training.stream_pass import Pass, StreamListener, pass_settings
+from freqsgd.training.stream_run import StreamRun
+
+__all__ = ["fit_sharded"]
+
+
+def fit_sharded(
+    stream: Stream,
+    rule: Rule,
+    settings: Settings,
+    plan: Pass | None = None,
+    *,
+    sharding: str = "row-wise",
+    folder: Path | None = None,
+    resume: bool = False,
+    listener: StreamListener | None = None,
+) -> tuple[Any, dict[str, Any]]:
+    """Do what :func:`~freqsgd.training.one_pass.fit_stream` does, with tables spread over ranks.
+
+    To be called on every rank that torchrun starts, alike; a process of its own is the only one.
+    The result is that of one process with ``count="batch"``, but for rounding. When torchrun has
+    restarted the ranks, they go on from the last checkpoint.
+
+    Args:
+        stream, settings, plan, listener: as for ``fit_stream``
+        rule: cfsgd with ``count="batch"``, without cap, halflife and weight decay
+        sharding: "row-wise", "table-wise" or "auto"
+        folder: of all ranks; holds tables in shards, which ``freqsgd convert`` puts together
+        resume: go on from the folder's checkpoint, of any number of ranks
+    """
+    require_torchrec()
+    from freqsgd.distributed.trainer import ShardedTrainer
+
+    plan = plan or Pass()
+    with lost_rank():
+        join()
+        agree(
+            {
+                **asdict(rule),
+                **pass_settings(settings),
+                **asdict(plan),
+                "sharding": sharding,
+                "resume": resume,
+                "folder": None if folder is None else str(folder),
+                "days": stream.days,
+                "data": stream.fingerprint,
+            }
+        )
+        trainer = ShardedTrainer(stream, rule, settings, sharding)
+        run = StreamRun(stream, rule, settings, plan, trainer, folder)
+        record = run.start(resume or _restarted(), listener)
+    return trainer.model, record
+
+
+def _restarted() -> bool:
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)) > 0

@@ -1,0 +1,105 @@
+"""Tables on disk, in as many files as there were ranks; any number of ranks reads them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from safetensors import safe_open
+from torch import Tensor
+
+from freqsgd.data.dataset import DataError
+from freqsgd.data.files import make_folder
+from freqsgd.distributed.tables import Rows
+from freqsgd.training import checkpoint
+
+__all__ = ["load_rows", "remove_others", "save_rows", "shards_folder"]
+
+
+def shards_folder(steps: int) -> str:
+    """The folder of the tables as they were after some steps."""
+    return f"shards-{steps}"
+
+
+def save_rows(folder: Path, number: int, files: int, rows: Iterable[Rows], steps: int) -> None:
+    """Write one of the files; tables are written from where they are."""
+    make_folder(folder)
+    tensors = {}
+    for each in rows:
+        tensors[f"{each.table}.{each.first}.weight"] = each.weight
+        tensors[f"{each.table}.{each.first}.counts"] = each.counts
+    checkpoint.save(_path(folder, number, files), tensors, {"steps": steps})
+
+
+def load_rows(folder: Path, files: int, targets: Sequence[Rows], steps: int) -> None:
+    """Read rows into where they shall be; refuses files that do not hold all of them.
+
+    Targets may have fewer columns than the files: those are the first.
+    """
+    missing = {(target.table, target.first): len(target.weight) for target in targets}
+    own = {f"{t.table}.{t.first}.weight": t.weight for t in targets}
+    own |= {f"{t.table}.{t.first}.counts": t.counts for t in targets}
+    for number in range(files):
+        path = _path(folder, number, files)
+        if not any(_shared(target, *part) for part in _parts(path) for target in targets):
+            continue
+        tensors, description = checkpoint.load(path, own)
+        if description.get("steps") != steps:
+            raise DataError(
+                f"{path} was written after {description.get('steps')} steps, the checkpoint that "
+                f"names it after {steps}: it belongs to another; restore the whole folder"
+            )
+        for table, first, count in _parts(path):
+            weight, counts = (tensors[f"{table}.{first}.{name}"] for name in ("weight", "counts"))
+            for target in targets:
+                shared = _shared(target, table, first, count)
+                if shared:
+                    _copy(weight, first, target.weight, target.first, shared)
+                    _copy(counts, first, target.counts, target.first, shared)
+                    missing[target.table, target.first] -= len(shared)
+    for (table, first), count in missing.items():
+        if count:
+            raise DataError(
+                f"{folder} does not hold {count:,} of the rows of {table} from {first:,} on: it is "
+                "of tables of another size"
+            )
+
+
+def remove_others(folder: Path, kept: str | None) -> None:
+    """Remove the tables of earlier checkpoints."""
+    for path in folder.glob(shards_folder(0)[:-1] + "*"):
+        if path.name != kept:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _path(folder: Path, number: int, files: int) -> Path:
+    return folder / f"{number:05d}-of-{files:05d}.safetensors"
+
+
+def _parts(path: Path) -> list[tuple[str, int, int]]:
+    """Table, first row and number of rows of what a file holds."""
+    checkpoint.describe(path)  # refuses what is missing or damaged
+    parts = []
+    with safe_open(path, framework="pt") as file:
+        for name in file.keys():  # noqa: SIM118 - it is no dict
+            table, first, what = name.rsplit(".", 2)
+            if what == "weight":
+                parts.append((table, int(first), int(file.get_slice(name).get_shape()[0])))
+    return parts
+
+
+def _shared(target: Rows, table: str, first: int, count: int) -> range:
+    """The rows of a target that are among some of a file."""
+    if target.table != table:
+        return range(0)
+    return range(max(first, target.first), min(first + count, target.last))
+
+
+def _copy(source: Tensor, first: int, target: Tensor, target_first: int, rows: range) -> None:
+    some: Any = source[rows.start - first : rows.stop - first]
+    place = target[rows.start - target_first : rows.stop - target_first]
+    if some.data_ptr() == place.data_ptr():  # it was read there
+        return
+    place.copy_(some[:, : place.shape[1]] if some.dim() == 2 else some)

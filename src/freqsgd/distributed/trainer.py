@@ -1,0 +1,242 @@
+"""Training FM and DeepFM on TorchRec: a rank's part of a pass over a stream."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from freqsgd.data.dataset import DataError
+from freqsgd.distributed.group import any_rank
+from freqsgd.distributed.limits import check_rule_options
+from freqsgd.distributed.model import Layout, ShardedFM, part_of_batch
+from freqsgd.distributed.sharding import dense_parameters, shard
+from freqsgd.distributed.shards import load_rows, remove_others, save_rows, shards_folder
+from freqsgd.distributed.start import draw_start
+from freqsgd.distributed.table_rates import TableRates
+from freqsgd.distributed.tables import held_rows
+from freqsgd.optim import CFSGD
+from freqsgd.streams.stream import Stream
+from freqsgd.training import checkpoint, model_folder
+from freqsgd.training.available_memory import available_memory
+from freqsgd.training.engine import DivergedError
+from freqsgd.training.model_folder import MODEL
+from freqsgd.training.resuming import CHECKPOINT, in_parts, part_of
+from freqsgd.training.rules import Rule
+from freqsgd.training.settings import Settings
+
+__all__ = ["ShardedTrainer"]
+
+_STATE = 12  # bytes a row: FBGEMM keeps three floats, of which COUNTER_SGD uses one
+
+
+class ShardedTrainer:
+    """What a rank trains with; see :class:`~freqsgd.training.stream_trainer.StreamTrainer`.
+
+    Every rank is given the whole of each batch and learns from its part of it. Gradients are those
+    of the mean loss over the batch, so that the result does not depend on the number of ranks but
+    for rounding.
+    """
+
+    torch_threads: int | None = None
+
+    def __init__(self, stream: Stream, rule: Rule, settings: Settings, sharding: str) -> None:
+        check_rule_options(
+            optimizer=rule.optimizer,
+            count=rule.count,
+            max_lr=rule.max_lr,
+            halflife=rule.halflife,
+            weight_decay=rule.weight_decay,
+            linear_lr_scale=rule.linear_lr_scale,
+        )
+        self.stream, self.rule, self.settings, self.sharding = stream, rule, settings, sharding
+        self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
+        self.leads = self.rank == 0
+        self.samples = 0
+        fields = stream.fields
+        self.layout = Layout(
+            tuple(field.size for field in fields),
+            tuple(field.width for field in fields),
+            settings.vector_dim,
+        )
+
+    def begin(self) -> None:
+        """Build everything anew, or refuse what does not fit."""
+        self._check_memory()
+        deep = self.settings.model == "deepfm"
+        bare = ShardedFM(self.layout, self.settings.hidden if deep else None, self.settings.dropout)
+        self.model: Any = shard(bare, lr=self.rule.law.lr, sharding=self.sharding)
+        self.rows = held_rows(self.model)
+        draw_start(self.stream.fields, self.settings, self.rows, bare, self.layout)
+        self.rates = TableRates(self.model, self.rule.law.lr)
+        dense_lr = self.rule.dense_rate(self.settings.batch_size)
+        self.optimizer = CFSGD(dense_parameters(self.model), lr=dense_lr, fused=False)
+        self.bare = bare
+
+    def _check_memory(self) -> None:
+        """Refuse tables that do not fit this rank's share of the machine."""
+        available = available_memory()
+        if available is None:
+            return
+        here = int(os.environ.get("LOCAL_WORLD_SIZE", self.ranks))
+        table = sum(self.layout.sizes) * (4 * self.layout.row + _STATE)
+        columns = sum(self.layout.widths)
+        work = 4 * 4 * self.settings.batch_size * columns * self.layout.row
+        if table / self.ranks + work > available / here:
+            raise DataError(
+                f"tables of {table / 1e9:.1f} GB (weights, and {_STATE} bytes a row) over "
+                f"{self.ranks} ranks, and {work / 1e9:.1f} GB for a batch, do not fit: "
+                f"{available / here / 1e9:.1f} GB are available to each of the {here} ranks of "
+                "this machine; use more machines, fewer rows or smaller batches (freqsgd plan)"
+            )
+
+    @property
+    def steps(self) -> int:
+        """Taken so far."""
+        return self.rates.steps
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the record tells of it, of all ranks together."""
+        rows = sum(self.layout.sizes)
+        dense = sum(parameter.nbytes for parameter in dense_parameters(self.model))
+        return {
+            "state_bytes": rows * _STATE,
+            "state_rule": "three floats per row",
+            "parameter_bytes": rows * self.layout.row * 4 + dense,
+            "engine": "torchrec",
+            "ranks": self.ranks,
+            "sharding": self.sharding,
+        }
+
+    # ---- steps -----------------------------------------------------------------------------------
+
+    def learn(
+        self, ids: NDArray[np.int32], labels: NDArray[np.uint8], logits: NDArray[np.float32]
+    ) -> None:
+        """Take one step; ``logits`` takes the log odds before it."""
+        part = part_of_batch(ids, self.layout, self.rank, self.ranks)
+        self.rates.step()
+        learned, shown = self.model(part, (self.settings.seed << 32) + self.steps - 1)
+        self._gather(shown, logits)
+        targets = torch.from_numpy(labels[part.first : part.first + part.size]).float()
+        losses = nn.functional.binary_cross_entropy_with_logits(
+            learned[: part.size], targets, reduction="sum"
+        )
+        self.optimizer.zero_grad()
+        (losses * (self.ranks / part.whole)).backward()  # gradients are averaged over ranks
+        self.optimizer.step()
+        self.samples += part.whole
+
+    @torch.no_grad()
+    def predict(self, ids: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Log odds of samples."""
+        logits = np.empty(len(ids), np.float32)
+        _, shown = self.model(part_of_batch(ids, self.layout, self.rank, self.ranks))
+        self._gather(shown, logits)
+        return logits
+
+    def _gather(self, own: Tensor, logits: NDArray[np.float32]) -> None:
+        """Put the parts of all ranks together; refuse what is no number."""
+        whole = torch.empty(self.ranks * len(own))
+        dist.all_gather_into_tensor(whole, own.contiguous())
+        logits[:] = whole[: len(logits)].numpy()
+        wrong = np.flatnonzero(~np.isfinite(logits))
+        if len(wrong):
+            rank = wrong[0] // len(own)
+            raise DivergedError(self.steps - 1, f"is not a finite number on rank {rank}")
+
+    def finite(self) -> bool:
+        """Whether all weights are numbers, on all ranks."""
+        weights = [rows.weight for rows in self.rows] + dense_parameters(self.model)
+        return not any_rank(not all(w.detach().norm().isfinite() for w in weights))
+
+    def agreed(self, flag: bool) -> bool:
+        """Whether any rank has the flag."""
+        return any_rank(flag)
+
+    # ---- files -----------------------------------------------------------------------------------
+
+    def save(self, folder: Path, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
+        """Write a checkpoint: each rank its rows, then the first what names them."""
+        if tensors:
+            description = description | {"shards": self._save_rows(folder)}
+            tensors = {**in_parts(model=self._dense()), **tensors}
+        if self.leads:
+            checkpoint.save(folder / CHECKPOINT, tensors, description)
+        self._saved(folder, description)
+
+    def save_model(self, folder: Path, description: dict[str, Any]) -> None:
+        """Write the model, its tables in shards."""
+        layout, settings = self.layout, self.settings
+        description = description | {"shards": self._save_rows(folder)}
+        shape: dict[str, Any] = {
+            "sizes": layout.sizes,
+            "widths": layout.widths,
+            "dim": layout.dim,
+        }
+        if settings.model == "deepfm":
+            shape |= {"hidden": settings.hidden, "dropout": settings.dropout}
+        if self.leads:
+            model_folder.write_folder(folder, self._dense(), shape, self.stream, description)
+        self._saved(folder, description)
+
+    def _save_rows(self, folder: Path) -> dict[str, Any]:
+        """Write this rank's rows; return what tells of all ranks'."""
+        name = shards_folder(self.steps)
+        save_rows(folder / name, self.rank, self.ranks, self.rows, self.steps)
+        dist.barrier()
+        layout = self.layout
+        return {
+            "folder": name,
+            "files": self.ranks,
+            "steps": self.steps,
+            "sizes": layout.sizes,
+            "dim": layout.dim,
+        }
+
+    def _saved(self, folder: Path, description: dict[str, Any]) -> None:
+        if self.leads:
+            remove_others(folder, description.get("shards", {}).get("folder"))
+        dist.barrier()
+
+    def load(self, folder: Path, tensors: dict[str, Tensor]) -> dict[str, Any]:
+        """Go on from a checkpoint, of any number of ranks."""
+        path = folder / CHECKPOINT
+        loaded, saved = checkpoint.load(path, tensors)
+        if loaded:
+            self._load(folder, path, part_of(loaded, "model"), saved)
+            self.samples = saved["samples"]
+            self.rates.load_state_dict({"steps": saved["steps"], "lr": self.rule.law.lr})
+        return saved
+
+    def load_model(self, folder: Path) -> None:
+        """Take the model of a run that came to its end."""
+        self.begin()
+        dense, saved = checkpoint.load(folder / MODEL)
+        self._load(folder, folder / MODEL, dense, saved)
+
+    def _load(
+        self, folder: Path, path: Path, dense: dict[str, Tensor], saved: dict[str, Any]
+    ) -> None:
+        if "shards" not in saved:
+            raise DataError(
+                f"{path} is of training in one process: freqsgd convert {folder} --out DIR makes "
+                "of it what --engine torchrec goes on from"
+            )
+        shards = saved["shards"]
+        load_rows(folder / shards["folder"], shards["files"], self.rows, shards["steps"])
+        self.bare.load_state_dict(dense, strict=False)
+
+    def _dense(self) -> dict[str, Tensor]:
+        """What all ranks have alike: bias and network."""
+        state = {"bias": self.bare.bias.detach()}
+        if self.bare.network is not None:
+            state |= {f"network.{k}": v for k, v in self.bare.network.state_dict().items()}
+        return state
