@@ -22,6 +22,8 @@ class SlowFM:
         self.cap = options.get("max_lr") or math.inf
         self.linear_lr = options.get("linear_lr_scale", 1.0)
         self.linear_decay = options.get("linear_decay_scale", 1.0)
+        self.by_batch = options.get("count") == "batch"
+        self.dense_lr = options.get("dense_lr", lr)  # of the bias
         self.counts = np.zeros(len(self.weight))
         self.samples = self.steps = 0
         self.squares = np.zeros_like(self.weight)
@@ -60,7 +62,7 @@ class SlowFM:
         self.samples += len(ids)
         self.steps += 1
         for k, n in times.items():
-            self.counts[k] += n
+            self.counts[k] += 1 if self.by_batch else n
         if self.optimizer in ("adagrad", "adam"):
             self.dense(gradient, slope_sum)
         else:
@@ -70,8 +72,9 @@ class SlowFM:
     def touched(self, gradient, slope_sum, times, size):
         new = self.weight.copy()
         for k, n in times.items():
-            p = self.frequencies[k] if self.optimizer == "fasgd" else self.counts[k] / self.samples
-            q = n / size
+            seen = self.steps if self.by_batch else self.samples
+            p = self.frequencies[k] if self.optimizer == "fasgd" else self.counts[k] / seen
+            q = 1.0 if self.by_batch else n / size
             if self.optimizer == "rowwise-adagrad":
                 self.row_squares[k] += (gradient[k, :-1] ** 2).mean(), gradient[k, -1] ** 2
                 rates = self.lr / (np.sqrt(self.row_squares[k]) + 1e-10)
@@ -85,7 +88,8 @@ class SlowFM:
             new[k, :-1] -= rates[0] * gradient[k, :-1] + parts[0] * self.weight[k, :-1]
             new[k, -1] -= rates[1] * gradient[k, -1] + parts[1] * self.weight[k, -1]
         self.weight = new
-        rate = min(self.lr, self.cap) if self.optimizer in ("cfsgd", "fasgd") else self.lr
+        capped = self.optimizer in ("cfsgd", "fasgd")
+        rate = min(self.dense_lr, self.cap) if capped else self.lr
         if self.optimizer == "rowwise-adagrad":
             self.bias_squares += slope_sum**2
             rate /= math.sqrt(self.bias_squares) + 1e-10

@@ -101,14 +101,16 @@ JOB = np.dtype(
         ("shift", np.int64),  # rows 2 ** shift at a time go to one part
         ("marks", np.int64),  # counts of each row, or zeros if nothing is counted
         ("counted", np.int64),  # what an occurrence adds to a mark
+        ("once", np.int64),  # 1: a step takes the place of a sample, a row occurs once in it
         # where counts fade, the b-th sample of step s counts gains[b] * factors[s] instead
         ("gains", np.int64),  # float64 (batch); 0: counts do not fade
         ("factors", np.int64),  # float64 (steps)
         ("masses", np.int64),  # float64 (steps): what all samples up to a step's last one count
-        ("frequencies", np.int64),  # float32 (rows); 0: marks / samples
+        ("frequencies", np.int64),  # float32 (rows); 0: marks / samples, or steps
         ("samples", np.int64),  # seen before the first step
         ("steps", np.int64),  # taken before the first step
         ("lrs", np.int64),  # float64 (steps)
+        ("bias_lr", np.float64),  # lr of the bias where the law holds, times that of the rest
         ("power", np.float64),
         ("cap", np.float64),
         ("weight_decay", np.float64),
@@ -409,7 +411,7 @@ def _update_bias(job, step, size):
     theta = float(bias[0])
     state = numba.carray(pointer(job.bias_state), 2, dtype=np.float32)
     if job.rule == LAW or job.rule == ROWWISE_ADAGRAD:
-        eta = rate(1.0, lr, job.power, job.cap)
+        eta = rate(1.0, lr * job.bias_lr, job.power, job.cap)
         if job.rule == ROWWISE_ADAGRAD:
             state[0] += slope * slope
             eta = lr / (math.sqrt(state[0]) + job.eps)
@@ -442,6 +444,9 @@ def _update_field(job, step, size, field, shard, scratch, marks):
     lr = numba.carray(pointer(job.lrs), step + 1, dtype=np.float64)[step]
     if job.dense != 0:
         _update_others(job, step, lr, field, shard, mark, scratch.zeros)
+    if job.once != 0:
+        size = 1
+        scratch.times[:found] = 1
     if job.gains != 0:
         _count_fading(job, step, found, scratch)
     else:
@@ -522,7 +527,8 @@ def _frequencies(job, step, size, found, scratch):
         for k in range(found):
             rates[k] = given[slots[k]]
     elif job.counted != 0:
-        n = float(job.samples + step * job.batch + size)
+        seen = job.steps + step if job.once != 0 else job.samples + step * job.batch
+        n = float(seen + size)
         if job.gains != 0:
             n = numba.carray(pointer(job.masses), step + 1, dtype=np.float64)[step]
         for k in range(found):

@@ -64,11 +64,13 @@ class Engine(Predictor):
         frequencies: Tensor | None = None,
         expected: int = 0,
     ) -> None:
-        super().__init__(model, threads, _mark_type(model, rule, expected))
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        counted = rule.most_counted(expected, max(model.widths), batch_size)
+        super().__init__(model, threads, _mark_type(rule, counted))
         self.rule, self.batch_size = rule, batch_size
         self.samples = self.steps = 0
+        self._dense_scale = rule.dense_scale(batch_size)
         self._state = _new_state(model, rule, frequencies, self._marks.dtype)
         # counts serve as the marks that the kernel needs; without them there are marks alone
         rows = len(model.tokens.weight)
@@ -161,6 +163,7 @@ class Engine(Predictor):
             shards *= 2
         job["shards"] = shards
         job["marks"], job["counted"] = self._marks.data_ptr(), rule.counts
+        job["once"], job["bias_lr"] = rule.count == "batch", self._dense_scale
         for name in ("frequencies", "state", "moment", "bias_state"):
             job[name] = self._state[name].data_ptr() if name in self._state else 0
         if self._fading is not None:
@@ -207,6 +210,8 @@ class Engine(Predictor):
         ):
             raise ValueError("logits must be a contiguous float32 array, one for each row number")
         counted = (self.samples + len(order)) * max(self.model.widths)
+        if self.rule.count == "batch":
+            counted = self.steps + len(lrs)
         if self._marks.dtype == torch.int32 and self.rule.counts and counted >= WIDE:
             self._state["counts"] = self._marks = self._marks.long()
 
@@ -290,7 +295,7 @@ class DeepEngine(DeepPredictor, Engine):
         if not math.isfinite(loss.item()):
             raise DivergedError(self.steps)
         for group in self._optimizer.param_groups:
-            group["lr"] = lr
+            group["lr"] = lr * self._dense_scale
         self._optimizer.zero_grad()
         loss.backward()
         self._optimizer.step()
@@ -314,12 +319,11 @@ def engine_for(model: FM, rule: Rule, *, seed: int = 0, **options: Any) -> Engin
     return Engine(model, rule, **options)
 
 
-def _mark_type(model: FM, rule: Rule, expected: int) -> torch.dtype:
-    """Of counts, or of marks alone."""
+def _mark_type(rule: Rule, counted: int) -> torch.dtype:
+    """Of counts that could come so far, or of marks alone."""
     if rule.halflife is not None:
         return torch.float64
-    wide = rule.counts and expected * max(model.widths) >= WIDE
-    return torch.int64 if wide else torch.int32
+    return torch.int64 if rule.counts and counted >= WIDE else torch.int32
 
 
 def _new_state(
@@ -357,7 +361,7 @@ def _buffers(model: FM, batch_size: int) -> dict[str, NDArray[Any]]:
 
 
 def _network_optimizer(network: nn.Module, rule: Rule) -> torch.optim.Optimizer:
-    """An ordinary weight moves at lr; weight decay is ordinary L2."""
+    """Ordinary weights all move at one rate, which each step sets; weight decay is ordinary L2."""
     options: dict[str, Any] = {"lr": rule.law.lr, "weight_decay": rule.weight_decay}
     if rule.optimizer == "adam":
         return torch.optim.Adam(network.parameters(), **options)

@@ -105,8 +105,7 @@ def table_state(rule: Rule, rows: int, dim: int, counted: int) -> int:
     Args:
         rule: the optimizer
         rows, dim: of the table
-        counted: the most that a token could be counted: samples, times the width of the widest
-            field
+        counted: the most that a token could be counted, as :meth:`Rule.most_counted` reckons
     """
     floats = {
         "fasgd": rows,
@@ -142,6 +141,7 @@ def memory_plan(
         kept: copies of the weights that are kept aside
         reading: what samples take that are on their way
     """
+    widest = max(field.width for field in fields)
     return MemoryPlan(
         rows=sum(field.size for field in fields),
         dim=settings.vector_dim,
@@ -150,7 +150,7 @@ def memory_plan(
         rule=rule,
         batch_size=settings.batch_size,
         hidden=settings.hidden if settings.model == "deepfm" else None,
-        counted=(examples or 0) * max(field.width for field in fields),
+        counted=rule.most_counted(examples or 0, widest, settings.batch_size),
         kept=kept,
         reading=reading,
     )

@@ -109,9 +109,13 @@ class Rule:
             raise ValueError(f"dense_lr needs a learning rate (lr) > 0 beside it, got {self.lr}")
         return self.dense_lr / self.lr
 
+    def most_counted(self, samples: int, width: int, batch_size: int) -> int:
+        """The most that so many samples can count for a row of a field with so many columns."""
+        return -(-samples // batch_size) if self.count == "batch" else samples * width
+
     @property
     def counts(self) -> bool:
-        """Whether occurrences of each row are counted."""
+        """Whether each row has a counter."""
         decays = self.weight_decay > 0 and self.optimizer in ("sgd", "rowwise-adagrad")
         return self.optimizer == "cfsgd" or decays
 
