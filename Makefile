@@ -5,6 +5,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt
 
+# Last of all: torchrec asks for FBGEMM's build for CUDA and for an older torchmetrics, and needs neither.
+define INSTALL_TORCHREC
+$(PIP) pyre-extensions tensordict torchmetrics tqdm
+$(PIP) --no-deps fbgemm-gpu-cpu torchrec
+endef
+
 .PHONY: demo test bench lint clean
 
 demo: .venv/.core
@@ -32,6 +38,7 @@ bench: .venv/.bench
 	$(BIN)/python -m benchmarks.one_pass
 	$(BIN)/python -m benchmarks.table_rows
 	$(BIN)/python -m benchmarks.word2vec
+	$(BIN)/python -m benchmarks.torchrec_adapter
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -43,11 +50,12 @@ bench: .venv/.bench
 
 .venv/.dev: .venv/.core
 	$(PIP) -e ".[dev]"
+	$(INSTALL_TORCHREC)
 	touch $@
 
 .venv/.bench: .venv/.core
 	$(PIP) gensim
-	$(PIP) --no-deps fbgemm-gpu-cpu
+	$(INSTALL_TORCHREC)
 	touch $@
 
 clean:

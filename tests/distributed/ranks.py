@@ -12,7 +12,7 @@ TIMEOUT = 120.0  # seconds; torchrec alone takes some to load
 
 
 def start_ranks(*args: str | Path, ranks: int = 2, restarts: int = 0) -> subprocess.Popen[str]:
-    """Start ``torchrun args``, a script or ``-m module`` and its arguments, with one thread each."""
+    """Start ``torchrun args``: a script or ``-m module``, and its arguments; one thread each."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += [f"--nproc-per-node={ranks}", f"--max-restarts={restarts}", *map(str, args)]
     return subprocess.Popen(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from typing import Annotated, Any, NoReturn
@@ -12,6 +13,7 @@ import freqsgd
 from freqsgd.cli import (
     analogy,
     compare,
+    convert,
     data,
     export,
     inspect,
@@ -41,6 +43,7 @@ app.command(cls=Panels)(train.train)
 app.command(cls=Panels)(tune.tune)
 app.command()(predict.predict)
 app.command()(export.export)
+app.command()(convert.convert)
 app.command()(neighbors.neighbors)
 app.command()(analogy.analogy)
 app.command("inspect")(inspect.inspect_data)
@@ -85,5 +88,7 @@ def run() -> None:
 
 
 def _end(message: str) -> NoReturn:
-    print(f"freqsgd: error: {message}", file=sys.stderr)
+    rank = os.environ.get("RANK", "0")  # of torchrun's processes, which may have one error each
+    where = "" if rank == "0" else f" on rank {rank}"
+    print(f"freqsgd: error{where}: {message}", file=sys.stderr)
     sys.exit(2)

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from freqsgd.cli.options import is_given, rate
+from freqsgd.cli.options import counting_flags, is_given, rate
 from freqsgd.cli.request import Request
 from freqsgd.cli.session import command_line, stream_session
 from freqsgd.data.dataset import DataError
@@ -18,7 +18,7 @@ from freqsgd.training.one_pass import Pass, fit_stream
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
 
-__all__ = ["compare_one_pass", "one_pass_rules", "train_one_pass"]
+__all__ = ["compare_one_pass", "one_pass_rules", "parts_of", "rate_needed", "train_one_pass"]
 
 
 def one_pass_rules(
@@ -31,8 +31,8 @@ def one_pass_rules(
         if is_given(context, name):
             raise DataError(f"{flag} does not go with --one-pass")
     names = [name for name, _ in lrs]
-    if is_given(context, "halflife") and "cfsgd" not in names:
-        raise DataError(f"--halflife is for cfsgd, not for {', '.join(names)}")
+    if "cfsgd" not in names and (flags := counting_flags(context)):
+        raise DataError(f"{flags[0]} is for cfsgd, not for {', '.join(names)}")
     if "auto" in dict(lrs).values():
         raise DataError(
             "--lr auto does not go with --one-pass: without --lr, compare tries 5 rates"
@@ -44,7 +44,7 @@ def compare_one_pass(
     asked: Request, rules: list[Rule], threads: int | None, out: Path | None, resume: bool
 ) -> dict[str, Any]:
     """The results of a comparison."""
-    options, settings, plan = _parts(asked)
+    options, settings, plan = parts_of(asked)
     with stream_session(options, rules, threads, out) as (stream, watcher):
         return compare_streams(
             stream,
@@ -64,12 +64,8 @@ def train_one_pass(
     asked: Request, rule: Rule, threads: int | None, out: Path, resume: bool
 ) -> dict[str, Any]:
     """The results of one run, whose model is written to the folder."""
-    if rule.lr is None:
-        raise DataError(
-            "--one-pass needs a learning rate (--lr): freqsgd compare --one-pass --optimizers "
-            f"{rule.optimizer} tries 5 and keeps the model of the best"
-        )
-    options, settings, plan = _parts(asked)
+    rate_needed(rule)
+    options, settings, plan = parts_of(asked)
     with stream_session(options, [rule], threads, out) as (stream, watcher):
         _, record = fit_stream(
             stream,
@@ -86,7 +82,17 @@ def train_one_pass(
     return results
 
 
-def _parts(asked: Request) -> tuple[StreamOptions, Settings, Pass]:
+def rate_needed(rule: Rule) -> None:
+    """Refuse a rule without a learning rate."""
+    if rule.lr is None:
+        raise DataError(
+            "--one-pass needs a learning rate (--lr): freqsgd compare --one-pass --optimizers "
+            f"{rule.optimizer} tries 5 and keeps the model of the best"
+        )
+
+
+def parts_of(asked: Request) -> tuple[StreamOptions, Settings, Pass]:
+    """What is asked for in one pass."""
     data, settings, plan = asked
     assert isinstance(data, StreamOptions)
     assert isinstance(settings, Settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator
@@ -85,4 +86,6 @@ def _watching(threads: int | None, out: Path | None) -> Iterator[Watcher]:
 
 def command_line() -> str:
     """The command that was given, as it begins a run: a resumed one has the same results."""
-    return shlex.join(["freqsgd", *(part for part in sys.argv[1:] if part != "--resume")])
+    ranks = os.environ.get("LOCAL_WORLD_SIZE")
+    start = [] if ranks is None else ["torchrun", "--nproc-per-node", ranks, "-m"]
+    return shlex.join([*start, "freqsgd", *(part for part in sys.argv[1:] if part != "--resume")])

@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from freqsgd.cli.one_pass import one_pass_rules, train_one_pass
-from freqsgd.cli.options import rule_options, takes
+from freqsgd.cli.options import ONE_PASS, option, rule_options, takes
 from freqsgd.cli.request import PresetName, Request, plans, request
 from freqsgd.cli.session import REPORT, any_session, command_line
+from freqsgd.cli.sharded import check_engine, train_sharded
 from freqsgd.cli.table import print_results
 from freqsgd.data.dataset import DataError
 from freqsgd.report import write_report
@@ -31,6 +32,17 @@ def train(
     preset_name: PresetName = "paper",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what --out holds.")] = False,
     threads: Annotated[int | None, typer.Option(help="Of the kernels and torch.")] = None,
+    engine: Annotated[
+        str,
+        option(
+            "freqsgd, in this process, or torchrec, on all ranks that torchrun starts.",
+            panel=ONE_PASS,
+        ),
+    ] = "freqsgd",
+    sharding: Annotated[
+        str,
+        option("Of torchrec's tables: row-wise, table-wise or auto.", panel=ONE_PASS),
+    ] = "row-wise",
     *,
     asked: Request,
     rule: Callable[[str, float | None], Rule],
@@ -43,12 +55,19 @@ def train(
 
     One pass: freqsgd train --one-pass --data logs --label click --features user,item
     --hash-rows 1e6 --lr 1 --out model
+
+    Several processes: torchrun --nproc-per-node 2 -m freqsgd train --engine torchrec --one-pass
+    --count batch --lr 30 --out model
     """
+    check_engine(context, engine)
     if (out / MODELS).exists():
         raise DataError(f"{out} holds a comparison (freqsgd compare): use another --out")
     if isinstance(asked.data, StreamOptions):
         (one_rule,) = one_pass_rules(context, rule, [(optimizer, lr)])
-        results = train_one_pass(asked, one_rule, threads, out, resume)
+        if engine == "torchrec":
+            results = train_sharded(asked, one_rule, sharding, threads, out, resume)
+        else:
+            results = train_one_pass(asked, one_rule, threads, out, resume)
     else:
         ((its_rule, settings),) = plans(context, asked, rule, [(optimizer, lr)], preset_name)
         with any_session(asked.data, threads, out) as (loaded, watcher):
@@ -70,3 +89,5 @@ def train(
             raise DataError(run["error"])
     print_results(results)
     print(f"\nmodel: {out}")
+    if engine == "torchrec":
+        print(f"its tables are in shards: freqsgd convert {out} --out DIR puts them together")

@@ -14,8 +14,8 @@ __all__ = ["INSTALL", "require_torchrec"]
 _TESTED = {"torch": "2.13.0", "fbgemm-gpu-cpu": "1.8.0", "torchrec": "1.8.0"}
 INSTALL = (  # the README's lines
     "pip install torch==2.13.0",
-    "pip install --no-deps fbgemm-gpu-cpu==1.8.0 torchrec==1.8.0",
     "pip install pyre-extensions tensordict torchmetrics tqdm",
+    "pip install --no-deps fbgemm-gpu-cpu==1.8.0 torchrec==1.8.0",
 )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from freqsgd.data.dataset import DataError
+from freqsgd.training.rules import Rule
 
-__all__ = ["check_rule_options"]
+__all__ = ["check_rule", "check_rule_options"]
 
 
 def check_rule_options(
@@ -46,3 +47,15 @@ def check_rule_options(
     for name, (refused, instead) in refusals.items():
         if refused:
             raise DataError(f"TorchRec's kernel has no {name}: {instead}")
+
+
+def check_rule(rule: Rule) -> None:
+    """Refuse a rule that the kernel cannot follow."""
+    check_rule_options(
+        optimizer=rule.optimizer,
+        count=rule.count,
+        max_lr=rule.max_lr,
+        halflife=rule.halflife,
+        weight_decay=rule.weight_decay,
+        linear_lr_scale=rule.linear_lr_scale,
+    )

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 
 from freqsgd.data.dataset import Field
-from freqsgd.distributed.model import Layout, ShardedFM
+from freqsgd.distributed.layout import Layout
+from freqsgd.distributed.model import ShardedFM
 from freqsgd.distributed.tables import Rows
 from freqsgd.nn.fm import DeepFM, deep_network, draw_rows, is_huge, start_bound
 from freqsgd.training.prepare import new_model

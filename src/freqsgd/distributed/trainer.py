@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from freqsgd.data.dataset import DataError
 from freqsgd.distributed.group import any_rank
-from freqsgd.distributed.limits import check_rule_options
-from freqsgd.distributed.model import Layout, ShardedFM, part_of_batch
+from freqsgd.distributed.layout import Layout
+from freqsgd.distributed.limits import check_rule
+from freqsgd.distributed.model import ShardedFM, part_of_batch
 from freqsgd.distributed.sharding import dense_parameters, shard
 from freqsgd.distributed.shards import load_rows, remove_others, save_rows, shards_folder
 from freqsgd.distributed.start import draw_start
@@ -47,14 +48,7 @@ class ShardedTrainer:
     torch_threads: int | None = None
 
     def __init__(self, stream: Stream, rule: Rule, settings: Settings, sharding: str) -> None:
-        check_rule_options(
-            optimizer=rule.optimizer,
-            count=rule.count,
-            max_lr=rule.max_lr,
-            halflife=rule.halflife,
-            weight_decay=rule.weight_decay,
-            linear_lr_scale=rule.linear_lr_scale,
-        )
+        check_rule(rule)
         self.stream, self.rule, self.settings, self.sharding = stream, rule, settings, sharding
         self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
         self.leads = self.rank == 0
@@ -192,14 +186,7 @@ class ShardedTrainer:
         name = shards_folder(self.steps)
         save_rows(folder / name, self.rank, self.ranks, self.rows, self.steps)
         dist.barrier()
-        layout = self.layout
-        return {
-            "folder": name,
-            "files": self.ranks,
-            "steps": self.steps,
-            "sizes": layout.sizes,
-            "dim": layout.dim,
-        }
+        return {"folder": name, "files": self.ranks, "steps": self.steps}
 
     def _saved(self, folder: Path, description: dict[str, Any]) -> None:
         if self.leads:

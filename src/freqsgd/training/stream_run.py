@@ -241,6 +241,10 @@ class StreamRun:
             "samples": self.trainer.samples,
             "steps": self.trainer.steps,
             "data": self.about,
+            "shape": {
+                "sizes": [field.size for field in self.stream.fields],
+                "dim": self.settings.vector_dim,
+            },
             "torch_threads": self.trainer.torch_threads,
             "record": self.record,
         }
