@@ -24,87 +24,26 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from benchmarks.row_touch import touch_rows
+from freqsgd.bench.contenders import Contender, click_log, engine_steps, examples, torch_steps
 from freqsgd.nn import FM
-from freqsgd.streams.batches import batches
 from freqsgd.streams.click_files import write_clicks
 from freqsgd.streams.clicks import ClickLog, ClickStream
 from freqsgd.streams.options import StreamOptions, open_stream
 from freqsgd.training import Rule, Settings
-from freqsgd.training.engine import Engine
 from freqsgd.training.one_pass import Pass, fit_stream
 
 FEATURES, DIM, BATCH, KEPT, ROUNDS = 26, 16, 65_536, 6, 4
 RATES = {"cfsgd": (0.3, 1.0, 3.0, 10.0, 30.0), "adagrad": (0.003, 0.01, 0.03, 0.1, 0.3)}
 
 
-def click_log(tokens: int, examples: int, days: int = 10) -> ClickLog:
-    """Features of one size; the last day is for evaluation."""
-    exponents = tuple(np.linspace(0.8, 1.3, FEATURES).tolist())
-    return ClickLog((tokens,) * FEATURES, exponents, days=days, rows=examples // (days - 1))
+def ten_days(tokens: int, examples: int) -> ClickLog:
+    """The last day is for evaluation."""
+    return click_log(FEATURES, tokens, examples // 9, days=10)
 
 
-class Bags(nn.Module):
-    """A factorization machine with an EmbeddingBag for each feature."""
-
-    def __init__(self, sizes: list[int]) -> None:
-        super().__init__()
-        bound = (6 / (sum(sizes) + DIM)) ** 0.5
-        self.bias = nn.Parameter(torch.zeros(()))
-        self.tables = nn.ModuleList(
-            nn.EmbeddingBag.from_pretrained(
-                torch.empty(size, DIM + 1).uniform_(-bound, bound),
-                freeze=False,
-                mode="sum",
-                sparse=True,
-            )
-            for size in sizes
-        )
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        rows = torch.stack([table(ids[:, n : n + 1]) for n, table in enumerate(self.tables)], 1)
-        vectors, linear = rows[..., :DIM], rows[..., DIM]
-        pairs = vectors.sum(1).square().sum(1) - vectors.square().sum((1, 2))
-        return self.bias + linear.sum(1) + pairs / 2
-
-
-def torch_adagrad(sizes: list[int], ids: np.ndarray, labels: np.ndarray) -> Callable[[], float]:
-    model = Bags(sizes)
-    optimizer = torch.optim.Adagrad(model.parameters(), lr=0.05)
-    tokens, clicks = torch.from_numpy(ids).long(), torch.from_numpy(labels).float()
-
-    def steps() -> float:
-        start = time.perf_counter()
-        for batch in range(2):  # a step takes a second
-            some = slice(batch * BATCH, (batch + 1) * BATCH)
-            optimizer.zero_grad()
-            loss = nn.functional.binary_cross_entropy_with_logits(model(tokens[some]), clicks[some])
-            loss.backward()
-            optimizer.step()
-        return 2 * BATCH / (time.perf_counter() - start)
-
-    return steps
-
-
-def engine(
-    model: FM, name: str, ids: np.ndarray, labels: np.ndarray, threads: int
-) -> Callable[[], float]:
-    rule = Rule(name, 0.05)
-    trainer = Engine(model, rule, batch_size=BATCH, threads=threads)
-    order, logits = np.arange(len(ids)), np.empty(len(ids), np.float32)
-
-    def steps() -> float:
-        start = time.perf_counter()
-        for _ in trainer.train(ids, labels, order, np.full(KEPT, rule.lr), logits=logits):
-            pass
-        return len(ids) / (time.perf_counter() - start)
-
-    return steps
-
-
-def limit(model: FM, ids: np.ndarray, threads: int) -> Callable[[], float]:
+def limit(model: FM, ids: np.ndarray, threads: int) -> Contender:
     weight = model.tokens.weight.detach().numpy()
     starts = np.cumsum([0, *model.sizes[:-1]])
     parts = [ids[first : first + BATCH] + starts for first in range(0, len(ids), BATCH)]
@@ -121,21 +60,17 @@ def limit(model: FM, ids: np.ndarray, threads: int) -> Callable[[], float]:
 
 
 def speed(tokens: int) -> None:
-    log = click_log(tokens, 9 * KEPT * BATCH)
-    stream = ClickStream(log, [tokens] * FEATURES)
-    taken = list(batches(stream.chunks(0, 1), BATCH))
-    ids = np.concatenate([batch.ids for batch in taken])
-    labels = np.concatenate([batch.labels for batch in taken])
-    sizes = [field.size for field in stream.fields]
+    some = examples(FEATURES, tokens, BATCH, KEPT)
+    ids, sizes = some.ids, some.sizes
     distinct = np.mean([len(np.unique(ids[:BATCH, n])) for n in range(FEATURES)])
     print(f"\nspeed: {sum(sizes):,} rows, {distinct:,.0f} distinct tokens of a feature in a batch")
     model = FM(sizes, DIM)  # they share the table: its numbers do not matter
-    contenders: dict[str, Callable[[], float]] = {
-        "torch EmbeddingBag(sparse) + Adagrad": torch_adagrad(sizes, ids, labels),
-        "cfsgd": engine(model, "cfsgd", ids, labels, 2),
-        "adagrad": engine(model, "adagrad", ids, labels, 2),
-        "rowwise-adagrad": engine(model, "rowwise-adagrad", ids, labels, 2),
-        "cfsgd, 1 thread": engine(model, "cfsgd", ids, labels, 1),
+    contenders: dict[str, Contender] = {
+        "torch EmbeddingBag(sparse) + Adagrad": torch_steps(some, DIM, 2),  # a second each
+        "cfsgd": engine_steps(some, model, "cfsgd", 2),
+        "adagrad": engine_steps(some, model, "adagrad", 2),
+        "rowwise-adagrad": engine_steps(some, model, "rowwise-adagrad", 2),
+        "cfsgd, 1 thread": engine_steps(some, model, "cfsgd", 1),
         "limit": limit(model, ids, 2),
     }
     best = dict.fromkeys(contenders, 0.0)
@@ -160,7 +95,7 @@ def watched() -> tuple[list[float], Callable[[Any, Any], None]]:
 
 
 def stream(tokens: int, examples: int) -> None:
-    log = click_log(tokens, examples)
+    log = ten_days(tokens, examples)
     print(f"\nstream: {examples:,} examples to learn from, {log.rows:,} to evaluate on")
     for name, source in sources(log, tokens):
         held, listener = watched()
@@ -200,7 +135,7 @@ def sources(log: ClickLog, tokens: int) -> Iterator[tuple[str, Any]]:
 
 
 def quality(tokens: int, examples: int) -> None:
-    source = ClickStream(click_log(tokens, examples), [tokens] * FEATURES)
+    source = ClickStream(ten_days(tokens, examples), [tokens] * FEATURES)
     truth = source.truth(0, len(source.days) - 1)
     print(f"\nquality: {examples:,} examples; true probabilities: NE {truth.ne:.4f}")
     for name, rates in RATES.items():

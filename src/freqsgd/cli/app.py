@@ -12,12 +12,14 @@ import typer
 import freqsgd
 from freqsgd.cli import (
     analogy,
+    bench,
     compare,
     convert,
     data,
     export,
     inspect,
     neighbors,
+    plan,
     predict,
     theory,
     train,
@@ -48,6 +50,8 @@ app.command()(neighbors.neighbors)
 app.command()(analogy.analogy)
 app.command("inspect")(inspect.inspect_data)
 app.command()(theory.theory)
+app.command(cls=Panels)(plan.plan)
+app.command()(bench.bench)
 app.add_typer(data.app, name="data")
 
 

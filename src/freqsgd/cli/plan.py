@@ -1,0 +1,117 @@
+"""``freqsgd plan``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+from freqsgd.bench import read_rates
+from freqsgd.cli.options import option, takes, words
+from freqsgd.cli.plan_size import size_options
+from freqsgd.cli.plan_table import print_plan
+from freqsgd.cli.quantity import quantity
+from freqsgd.data.dataset import DataError
+from freqsgd.distributed.plan_document import plan as make_plan
+from freqsgd.distributed.planning import KEPT, Workload
+from freqsgd.distributed.prediction import Rates
+from freqsgd.training.available_memory import available_memory
+from freqsgd.training.compare import write_results
+
+__all__ = ["plan"]
+
+_HOSTS, _OUTPUT = "Hosts", "Output"
+
+
+class Hosts(NamedTuple):
+    """What there is to train on, and with."""
+
+    memory: int
+    number: int | None
+    cores: int | None
+    network: float | None
+    optimizers: list[str]
+    rates: Rates | None
+
+
+def host_options(
+    host_memory: Annotated[
+        str | None,
+        option("Of each host: 1T, 512GiB (default: what is free on this machine).", panel=_HOSTS),
+    ] = None,
+    hosts: Annotated[
+        int | None, option("How many (default: as many as are needed).", panel=_HOSTS)
+    ] = None,
+    host_cores: Annotated[
+        int | None, option("Of each host (default: as many as bench used).", panel=_HOSTS)
+    ] = None,
+    network: Annotated[
+        str | None,
+        option("Bits a host sends in a second: 25G (default: bench's loopback).", panel=_HOSTS),
+    ] = None,
+    optimizers: Annotated[str, option("To compare.", panel=_HOSTS)] = ",".join(KEPT),
+    bench: Annotated[
+        Path | None,
+        option("Rates that freqsgd bench --out wrote (default: this machine's).", panel=_HOSTS),
+    ] = None,
+) -> Hosts:
+    """The hosts."""
+    for name, value in (("--hosts", hosts), ("--host-cores", host_cores)):
+        if value is not None and value < 1:
+            raise DataError(f"{name} must be at least 1, got {value}")
+    return Hosts(
+        memory=_memory(host_memory),
+        number=hosts,
+        cores=host_cores,
+        network=None if network is None else quantity("--network", network) / 8,
+        optimizers=_optimizers(optimizers),
+        rates=read_rates(bench),
+    )
+
+
+@takes(work=size_options, there=host_options)
+def plan(
+    *,
+    out: Annotated[Path | None, option("File for the plan as JSON.", panel=_OUTPUT)] = None,
+    as_json: Annotated[bool, option("Print JSON.", "--json", panel=_OUTPUT)] = False,
+    work: Workload,
+    there: Hosts,
+) -> None:
+    """Reckon the memory, hosts and time that tables of any size take.
+
+    Example: freqsgd plan --features 800 --rows 1e8 --dim 64 --host-memory 1T
+    """
+    found = make_plan(
+        work,
+        host_memory=there.memory,
+        hosts=there.number,
+        cores=there.cores,
+        network=there.network,
+        optimizers=there.optimizers,
+        rates=there.rates,
+    )
+    if out is not None:
+        write_results(found, out)
+    if as_json:
+        print(json.dumps(found, indent=1))
+    else:
+        print_plan(found)
+
+
+def _memory(text: str | None) -> int:
+    if text is not None:
+        return quantity("--host-memory", text, unit="B")
+    available = available_memory()
+    if available is None:
+        raise DataError("how much memory this machine has is not known: say --host-memory")
+    return available
+
+
+def _optimizers(text: str) -> list[str]:
+    names = list(dict.fromkeys(words(text)))
+    for name in names:
+        if name not in KEPT:
+            raise DataError(f"unknown optimizer {name!r}: known are {', '.join(KEPT)}")
+    if not names:
+        raise DataError("--optimizers names none")
+    return names

@@ -1,0 +1,153 @@
+"""What ``freqsgd plan`` plans for: numbers, a model's folder, or data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from freqsgd.cli.options import option, words
+from freqsgd.cli.progress import Watcher
+from freqsgd.cli.quantity import quantity
+from freqsgd.data.catalogue import known_dataset
+from freqsgd.data.dataset import DataError, Field
+from freqsgd.data.options import DataOptions, load
+from freqsgd.distributed.planning import Workload
+from freqsgd.distributed.workloads import of_fields, of_model
+from freqsgd.export.saved_model import check_folder
+from freqsgd.streams.options import StreamOptions, open_stream
+from freqsgd.training.settings import MODELS
+
+__all__ = ["size_options"]
+
+_SIZE, _DATA = "Size", "Size of what is there"
+_BATCH = 65_536
+_MOST_FEATURES = 1_000_000
+
+
+def size_options(
+    features: Annotated[
+        str | None, option("How many; with --data, the columns: a,b,c.", panel=_SIZE)
+    ] = None,
+    rows: Annotated[
+        str | None,
+        option("Of the table of each feature, on average: 1e8, 100M.", panel=_SIZE),
+    ] = None,
+    dim: Annotated[
+        int | None, option("Size of the vectors (default: 64, with --hidden 16).", panel=_SIZE)
+    ] = None,
+    hidden: Annotated[
+        str | None, option("Hidden layers, of DeepFM: 16,16 (default: FM).", panel=_SIZE)
+    ] = None,
+    batch_size: Annotated[
+        str | None,
+        option("Examples of a step on all hosts together (default: 65536).", panel=_SIZE),
+    ] = None,
+    tokens_per_example: Annotated[
+        str | None,
+        option("In all features together (default: one each).", panel=_SIZE),
+    ] = None,
+    examples: Annotated[str | None, option("To learn from: 2.5e10.", panel=_SIZE)] = None,
+    model: Annotated[
+        Path | None, option("Folder of a trained model: its own sizes.", panel=_DATA)
+    ] = None,
+    dataset: Annotated[
+        str | None, option("movielens-1m, criteo, clicks-small, ...", panel=_DATA)
+    ] = None,
+    path: Annotated[str | None, option("Your own files.", "--data", panel=_DATA)] = None,
+    label: Annotated[str | None, option("Column of the label.", panel=_DATA)] = None,
+    numeric: Annotated[str | None, option("Columns of numbers.", panel=_DATA)] = None,
+    hash_rows: Annotated[
+        str | None, option("Rows that tokens are hashed to, as with --one-pass.", panel=_DATA)
+    ] = None,
+) -> Workload:
+    """The workload, from one of several sources."""
+    batch = None if batch_size is None else quantity("--batch-size", batch_size)
+    number = None if examples is None else quantity("--examples", examples)
+    if dim is not None and dim < 1:
+        raise DataError(f"--dim must be at least 1, got {dim}")
+    layers = None if hidden is None else _layers(hidden)
+    vector = dim or MODELS["fm" if layers is None else "deepfm"]
+    counts = {"--rows": rows, "--tokens-per-example": tokens_per_example}
+    columns = {"--label": label, "--numeric": numeric}
+    if model is not None:
+        shape = {"--features": features, "--dim": dim, "--hidden": hidden, "--data": path}
+        more = {"--dataset": dataset, "--hash-rows": hash_rows}
+        _refuse("--model", {**counts, **columns, **shape, **more})
+        check_folder(model)
+        return of_model(model, batch, number)
+    if dataset is not None:
+        _refuse("--dataset", {**counts, **columns, "--features": features, "--data": path})
+        found = _of_dataset(dataset, hash_rows)
+        return of_fields(found, vector, batch or _BATCH, layers, number)
+    if path is not None:
+        _refuse("--data", counts)
+        names = (words(features or ""), words(numeric or ""))
+        found = _of_files(path, label, *names, hash_rows)
+        return of_fields(found, vector, batch or _BATCH, layers, number)
+    _refuse("--features and --rows: name the files (--data)", {**columns, "--hash-rows": hash_rows})
+    if features is None or rows is None:
+        raise DataError(
+            "say how large it is: --features 800 --rows 1e8 (rows of each feature), or name "
+            "--model DIR, --dataset NAME or --data FILE"
+        )
+    tables = quantity("--features", features)
+    if tables > _MOST_FEATURES:
+        raise DataError(f"--features must be at most {_MOST_FEATURES:,}, got {tables:,}")
+    tokens = tables
+    if tokens_per_example is not None:
+        tokens = quantity("--tokens-per-example", tokens_per_example)
+    return Workload(
+        tables=(quantity("--rows", rows),) * tables,
+        columns=tokens,
+        widest=-(-tokens // tables),
+        dim=vector,
+        batch_size=batch or _BATCH,
+        hidden=layers,
+        examples=number,
+    )
+
+
+def _refuse(source: str, options: dict[str, Any]) -> None:
+    """Raise if there is an option that a source of sizes has no use for."""
+    for name, value in options.items():
+        if value is not None:
+            raise DataError(f"{name} does not go with {source}")
+
+
+def _layers(text: str) -> tuple[int, ...]:
+    try:
+        layers = tuple(map(int, words(text)))
+    except ValueError:
+        layers = ()
+    if not layers or min(layers) < 1:
+        raise DataError(f"--hidden takes sizes such as 16,16, not {text!r}")
+    return layers
+
+
+def _of_dataset(name: str, hash_rows: str | None) -> Sequence[Field]:
+    if known_dataset(name).stream:
+        return open_stream(StreamOptions(dataset=name, hash_rows=hash_rows or "")).fields
+    if hash_rows is not None:
+        raise DataError(f"--hash-rows does not go with {name}, which is no stream")
+    return _load(DataOptions(dataset=name))
+
+
+def _of_files(
+    path: str,
+    label: str | None,
+    features: tuple[str, ...],
+    numeric: tuple[str, ...],
+    hash_rows: str | None,
+) -> Sequence[Field]:
+    if hash_rows is None:
+        return _load(DataOptions(path=path, label=label, features=features, numeric=numeric))
+    options = StreamOptions(
+        path=path, label=label, features=features, numeric=numeric, hash_rows=hash_rows
+    )
+    return open_stream(options).fields
+
+
+def _load(options: DataOptions) -> Sequence[Field]:
+    with Watcher() as watcher:
+        return load(options, progress=watcher.loading).fields

@@ -1,0 +1,118 @@
+"""A plan, on the screen."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from freqsgd.report.wording import count_of
+
+__all__ = ["print_plan"]
+
+_INDENT = 14  # of statements, whose topics stand at the left
+_PARTS = {
+    "ids": "ids of tokens",
+    "lengths": "how many there are",
+    "rows": "rows or sums",
+    "gradients": "their gradients",
+    "others": "everything else",
+    "total": "in all",
+}
+
+
+def print_plan(plan: dict[str, Any]) -> None:
+    """Sizes, optimizers, exchange, prediction and what limits it."""
+    console = Console(highlight=False, width=None if Console().is_terminal else 110)
+    size, host = plan["size"], plan["host"]
+    deep = "" if size["hidden"] is None else f", network {size['hidden']}"
+    print(
+        f"\n{count_of(size['features'], 'feature')}, {size['rows']:,} rows in all, vectors of "
+        f"{size['dim']}{deep}; {count_of(size['tokens_per_example'], 'token')} per example, "
+        f"batches of {size['batch_size']:,}"
+    )
+    alone = plan["one_process"]
+    print(
+        f"weights {_bytes(plan['weights'])}; one process of freqsgd would take "
+        f"{_bytes(alone['bytes'])}, which {'fits' if alone['fits'] else 'does not fit'} a host of "
+        f"{_bytes(host['memory'])}"
+    )
+    console.print(_optimizers(plan["optimizers"]))
+    if plan["hosts"] > 1:
+        print(f"\nsent by each of {plan['hosts']:,} hosts in a step")
+        console.print(_exchange(plan["exchange"]))
+    if plan["predictions"]:
+        print(f"\nprediction, from rates measured on {plan['rates']}")
+        console.print(_predictions(plan["predictions"]))
+    assumed = [text for each in plan["predictions"] for text in each["assumptions"]]
+    statements = [("Bottleneck", plan["bottleneck"])]
+    if plan["no_prediction"] is not None:
+        statements.append(("Prediction", plan["no_prediction"]))
+    if assumed:
+        statements.append(("Assumptions", "; ".join(dict.fromkeys(assumed))))
+    statements.append(("Arithmetic", "; ".join(plan["notes"])))
+    print()
+    for topic, text in statements:
+        lines = textwrap.fill(
+            f"{topic:{_INDENT}}{text}", console.width, subsequent_indent=" " * _INDENT
+        )
+        print(lines)
+
+
+def _optimizers(rows: list[dict[str, Any]]) -> Table:
+    table = _table("optimizer", "keeps", "bytes a row", "state", "with weights", "hosts, row-wise")
+    for each in rows:
+        table.add_row(
+            each["optimizer"],
+            each["keeps"],
+            f"{each['state_per_row']:,}",
+            _bytes(each["state"]),
+            _bytes(each["total"]),
+            f"{each['hosts']:,}",
+        )
+    return table
+
+
+def _exchange(ways: dict[str, dict[str, int] | None]) -> Table:
+    table = _table("", *ways)
+    for part, name in _PARTS.items():
+        cells = ("-" if sent is None else _bytes(sent[part]) for sent in ways.values())
+        table.add_row(name, *cells)
+    return table
+
+
+def _predictions(predictions: list[dict[str, Any]]) -> Table:
+    titles = ("hosts", "row updates", "sums", "exchange", "step", "examples/s", "whole training")
+    table = _table("", *titles)
+    for each in predictions:
+        seconds = each["seconds"]
+        table.add_row(
+            each["how"],
+            f"{each['hosts']:,}",
+            *(f"{seconds[part]:.3g} s" for part in ("updates", "buffers", "exchange")),
+            f"{each['step_seconds']:.3g} s",
+            f"{each['examples_per_second']:,.0f}",
+            "-" if each["hours"] is None else _hours(each["hours"]),
+        )
+    return table
+
+
+def _table(*titles: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, title in enumerate(titles):
+        left = number == 0 or title == "keeps"
+        table.add_column(title, justify="left" if left else "right", no_wrap=True)
+    return table
+
+
+def _bytes(count: int) -> str:
+    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= factor:
+            return f"{count / factor:,.1f} {unit}"
+    return f"{count} B"
+
+
+def _hours(hours: float) -> str:
+    return f"{hours / 24:,.1f} days" if hours >= 48 else f"{hours:,.1f} hours"

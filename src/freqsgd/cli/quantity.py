@@ -1,0 +1,34 @@
+"""Large numbers as people write them."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from freqsgd.data.dataset import DataError
+
+__all__ = ["quantity"]
+
+_PREFIXES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+_PATTERN = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)\s*([kmgtp]?)(i?)(b?)", re.IGNORECASE)
+
+
+def quantity(option: str, text: str, *, unit: str = "") -> int:
+    """A whole number above 0, such as 1e8, 100M, 64GB or 64GiB; the unit is bytes or none.
+
+    Example:
+        >>> quantity("--host-memory", "1.5T", unit="B")
+        1500000000000
+    """
+    found = _PATTERN.fullmatch(text.strip().replace(",", "").replace("_", ""))
+    try:
+        if found is None or (found[4] and not unit):
+            raise ValueError
+        base = 1024 if found[3] else 1000
+        value = float(found[1]) * base ** _PREFIXES[found[2].lower()]
+    except (ValueError, OverflowError):
+        examples = "64GB, 1T or 512GiB" if unit else "1000000, 1e8, 100M or 2.5G"
+        raise DataError(f"{option} takes a number such as {examples}, not {text!r}") from None
+    if not 1 <= value < math.inf or value != int(value):
+        raise DataError(f"{option} must be a whole number of at least 1, not {text}")
+    return int(value)

@@ -1,0 +1,217 @@
+"""What training would take: memory, hosts, exchange and speed, as ``freqsgd plan`` tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from freqsgd.distributed.exchange import Exchange, row_wise_rows, row_wise_sums, table_wise
+from freqsgd.distributed.planning import (
+    COUNTER_SGD,
+    FLOAT,
+    KEPT,
+    RESERVE,
+    Workload,
+    hosts_needed,
+    state_of_row,
+    usable_memory,
+)
+from freqsgd.distributed.prediction import (
+    Fleet,
+    Prediction,
+    Rates,
+    predict_hosts,
+    predict_one_process,
+)
+from freqsgd.distributed.table_rates import MAX_STEPS
+
+__all__ = ["plan"]
+
+SCHEMA = 1
+_ROWS_SENT = "row-wise, rows sent"  # is arithmetic alone: the command line has no such sharding
+
+
+def plan(
+    work: Workload,
+    *,
+    host_memory: int,
+    hosts: int | None = None,
+    cores: int | None = None,
+    network: float | None = None,
+    optimizers: Sequence[str] = tuple(KEPT),
+    rates: Rates | None = None,
+) -> dict[str, Any]:
+    """Reckon what a workload takes; the speed only where rates were measured.
+
+    Args:
+        work: what is to be trained
+        host_memory: bytes of each host
+        hosts: how many there are; None: as many as TorchRec's COUNTER_SGD needs
+        cores: of each host; None: as many as were measured
+        network: bytes that a host sends in a second; None: as measured over loopback
+        optimizers: to be compared, of :data:`~freqsgd.distributed.planning.KEPT`
+        rates: that ``freqsgd bench`` measured
+    """
+    usable = usable_memory(host_memory, work)
+    rows = [_optimizer(name, work, usable) for name in optimizers]
+    needed = int(_optimizer(COUNTER_SGD, work, usable)["hosts"])
+    fleet = Fleet(hosts or needed, cores, network)
+    alone = work.one_process().total
+    fits = alone <= host_memory * (1 - RESERVE)
+    exchanges = _exchanges(work, fleet, usable)
+    predictions, missing = _predictions(work, fleet, exchanges, rates, needed, fits)
+    return {
+        "schema": SCHEMA,
+        "size": {
+            "features": len(work.tables),
+            "rows": work.rows,
+            "tokens_per_example": work.columns,
+            "dim": work.dim,
+            "row_width": work.row_width,
+            "hidden": None if work.hidden is None else list(work.hidden),
+            "batch_size": work.batch_size,
+            "examples": work.examples,
+        },
+        "host": {
+            "memory": host_memory,
+            "reserve": RESERVE,
+            "workspace": work.workspace,
+            "usable": usable,
+            "cores": cores,
+            "network": network,
+        },
+        "weights": work.weights,
+        "one_process": {"bytes": alone, "fits": fits},
+        "optimizers": rows,
+        "hosts": fleet.hosts,
+        "exchange": {how: _sent(each) for how, each in exchanges.items()},
+        "rates": None if rates is None else rates.measured,
+        "predictions": [_predicted(each, work) for each in predictions],
+        "no_prediction": missing,
+        "bottleneck": _bottleneck(fleet, exchanges, needed, fits, predictions),
+        "notes": _notes(work),
+    }
+
+
+def _optimizer(name: str, work: Workload, usable: int) -> dict[str, Any]:
+    state = state_of_row(name, work)
+    return {
+        "optimizer": name,
+        "keeps": KEPT[name],
+        "state_per_row": state,
+        "state": state * work.rows,
+        "total": work.weights + state * work.rows,
+        "hosts": hosts_needed(work.tables, work.row_bytes + state, usable),
+    }
+
+
+def _exchanges(work: Workload, fleet: Fleet, usable: int) -> dict[str, Exchange | None]:
+    """By way of sharding; None where whole tables are too few or too large."""
+    largest = max(work.tables) * (work.row_bytes + state_of_row(COUNTER_SGD, work))
+    whole = fleet.hosts <= len(work.tables) and largest <= usable
+    return {
+        "row-wise": row_wise_sums(work, fleet.hosts),
+        _ROWS_SENT: row_wise_rows(work, fleet.hosts),
+        "table-wise": table_wise(work, fleet.hosts) if whole else None,
+    }
+
+
+def _sent(exchange: Exchange | None) -> dict[str, int] | None:
+    return None if exchange is None else {**asdict(exchange), "total": exchange.total}
+
+
+def _predictions(
+    work: Workload,
+    fleet: Fleet,
+    exchanges: Mapping[str, Exchange | None],
+    rates: Rates | None,
+    needed: int,
+    fits: bool,
+) -> tuple[list[Prediction], str | None]:
+    """What is predicted, and why something is not."""
+    if rates is None:
+        return [], "no speed is predicted: freqsgd bench measures the rates that are missing"
+    found = [predict_one_process(work, fleet, rates)] if fits else []
+    if fleet.hosts == needed == 1:
+        return found, None
+    if fleet.hosts < needed:
+        return (
+            found,
+            f"no speed of TorchRec is predicted: {needed} hosts are needed, not {fleet.hosts}",
+        )
+    if not rates.torchrec:
+        return found, (
+            "no speed of TorchRec is predicted: it was not installed when freqsgd bench measured"
+        )
+    for how, exchange in exchanges.items():
+        if exchange is not None and how != _ROWS_SENT:
+            found.append(predict_hosts(how, work, exchange, fleet, rates))
+    return found, None
+
+
+def _predicted(prediction: Prediction, work: Workload) -> dict[str, Any]:
+    speed = prediction.examples_per_second
+    return {
+        **asdict(prediction),
+        "assumptions": list(prediction.assumptions),
+        "step_seconds": prediction.seconds.total,
+        "hours": None if work.examples is None else work.examples / speed / 3600,
+    }
+
+
+def _bottleneck(
+    fleet: Fleet,
+    exchanges: Mapping[str, Exchange | None],
+    needed: int,
+    fits: bool,
+    predictions: Sequence[Prediction],
+) -> str:
+    """What limits training, in words."""
+    if fleet.hosts < needed:
+        return f"memory: it takes {needed} of these hosts, not {fleet.hosts}"
+    memory = "not memory: one process holds it" if fits else f"memory asks for {needed} hosts"
+    spread = [each for each in predictions if each.how == "row-wise" and each.hosts > 1]
+    if not spread:
+        return memory
+    seconds = spread[0].seconds
+    names = {
+        "updates": "row updates",
+        "buffers": "filling and reading sums of the whole batch",
+        "exchange": "the exchange",
+    }
+    part, most = max(asdict(seconds).items(), key=lambda each: each[1])
+    said = f"{memory}; {names[part]} would take {most / seconds.total:.0%} of a row-wise step"
+    if part == "updates":
+        return f"{said}, which more hosts or cores shorten"
+    sent = {how: each.total for how, each in exchanges.items() if each is not None}
+    less = [
+        f"{sent['row-wise'] / sent[how]:.1f} times less {words}"
+        for how, words in (("table-wise", "table-wise"), (_ROWS_SENT, "if rows were sent"))
+        if how in sent
+    ]
+    return (
+        f"{said}, which more hosts do not shorten, since each has sums of the whole batch; to send "
+        f"would be {' and '.join(less)}"
+    )
+
+
+def _notes(work: Workload) -> list[str]:
+    """What to know of the arithmetic."""
+    notes = [
+        f"rows have {work.row_width} numbers in TorchRec: {work.dim} of the vector, a linear "
+        "weight, and zeros up to a multiple of 4",
+        f"{RESERVE:.0%} of a host's memory is left to everything else; under row-wise sharding "
+        f"each host has sums and gradients of the whole batch, {work.workspace / 1e9:,.1f} GB",
+        "gloo runs the reduce-scatter of row-wise sharding as an all-reduce: twice the bytes",
+    ]
+    if work.examples is None:
+        notes.append("counters of cfsgd have 4 bytes up to 2^31 counts, then 8: see --examples")
+    elif work.examples > MAX_STEPS * work.batch_size:
+        notes.append(
+            f"FBGEMM's counters end at {MAX_STEPS:,} batches, fewer than these examples make: take "
+            "larger batches"
+        )
+    if work.examples is not None and state_of_row("cfsgd", work) > FLOAT:
+        notes.append("cfsgd counts occurrences in 8 bytes here; batches (--count batch) need 4")
+    return notes
