@@ -149,7 +149,7 @@ class _Pairs(torch.autograd.Function):
     def forward(ctx: Any, rows: Tensor, dim: int) -> Tensor:
         sums = rows.sum(1)
         vectors = rows[..., :dim]
-        squares = torch.einsum("nkd,nkd->n", vectors, vectors)
+        squares = (vectors * vectors).sum((1, 2))
         ctx.save_for_backward(rows, sums)
         ctx.dim = dim
         return sums[:, dim] + (sums[:, :dim].square().sum(1) - squares) / 2
