@@ -143,6 +143,21 @@ def test_compare_writes_results_report_and_the_best_models(days, command, tmp_pa
         assert name in printed
 
 
+def test_batches_are_counted_at_rates_of_their_own(days, command, tmp_path):
+    batches = [*QUICK, "--data", days / "parquet", "--count", "batch", "--dense-lr", 0.25]
+    command("compare", *batches, "--optimizers", "cfsgd,sgd", "--out", "out")
+    cfsgd, sgd = results_of(tmp_path / "out")["runs"]
+    size = cfsgd["batch_size"]
+    for lr, each in zip((0.1, 0.3, 1.0, 3.0, 10.0), cfsgd["search"], strict=True):
+        assert each["lr"] == pytest.approx(lr * size**0.5, rel=0.005)
+    rule = cfsgd["options"]["rule"]
+    assert (rule["count"], rule["dense_lr"], rule["max_lr"]) == ("batch", 0.25, None)
+    rule = sgd["options"]["rule"]
+    assert (rule["count"], rule["dense_lr"], rule["lr"]) == ("occurrence", None, sgd["lr"])
+    command("train", *batches, "--lr", cfsgd["lr"], "--out", "m")
+    assert results_of(tmp_path / "m")["runs"][0]["test_ne"] == cfsgd["test_ne"]
+
+
 def test_a_comparison_that_is_killed_resumes_to_the_same_results(days, command, tmp_path):
     arguments = ["compare", *QUICK, "--data", str(days / "csv"), "--optimizers", "cfsgd,adagrad",
                  "--checkpoint-examples", "300"]  # fmt: skip
@@ -208,6 +223,10 @@ def test_tables_that_do_not_fit_are_refused_with_the_arithmetic(
         (["--one-pass", "--checkpoint-examples", "0"], "checkpoint_examples must be at least 1"),
         (["--one-pass", "--halflife", "0"], "halflife"),
         (["--one-pass", "--halflife", "9", "--optimizers", "sgd"], "--halflife is for cfsgd"),
+        (["--one-pass", "--count", "day"], "count must be 'occurrence' or 'batch', got 'day'"),
+        (["--one-pass", "--count", "batch", "--halflife", "9"], "halflife is in samples"),
+        (["--one-pass", "--count", "batch", "--optimizers", "sgd"], "--count is for cfsgd"),
+        (["--one-pass", "--dense-lr", "1"], "dense_lr needs count 'batch'"),
         (["--one-pass", "--dataset", "criteo"], "'criteo' is no stream"),
         (["--one-pass", "--data", ""], "--data names no file or folder"),
         (["--one-pass", "--data", "nowhere", *OWN], "nowhere"),
@@ -217,6 +236,8 @@ def test_tables_that_do_not_fit_are_refused_with_the_arithmetic(
         (["--allow-missing-days"], "--allow-missing-days needs --one-pass"),
         (["--checkpoint-examples", "9"], "--checkpoint-examples needs --one-pass"),
         (["--halflife", "9"], "--halflife needs --one-pass"),
+        (["--count", "batch"], "--count needs --one-pass"),
+        (["--dense-lr", "1"], "dense_lr needs count 'batch'"),
         (["--window", "9"], "--window does not go with --model fm"),
         (["--model", "cbow", "--hash-rows", "9"], "--hash-rows does not go with --model cbow"),
     ],

@@ -138,6 +138,23 @@ def test_a_model_of_the_command_line_is_read_and_goes_on(model, tmp_path):
         other.load(tmp_path / "model")
 
 
+def test_a_model_that_counted_batches_goes_on_at_the_rate_of_counting_occurrences(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    X, y = clicks()
+    frame_of(X).with_columns(click=y).write_csv("day.csv")
+    for options in (
+        "--features user,item --epochs 1 --lr 0.5 --out first",
+        "--one-pass --dictionary first --batch-size 64 --lr 4 --count batch --out model",
+    ):
+        command = f"train --data day.csv --label click {options}"
+        result = CliRunner().invoke(app, command.split())
+        assert result.exit_code == 0, result.output
+    loaded = FMClassifier.load("model")
+    assert loaded.get_params()["lr"] == loaded.lr_ == 0.5
+
+
 def test_folders_that_cannot_be_used_are_refused(tmp_path):
     X, y = clicks(60)
     estimator = FMClassifier(**SMALL).fit(X, y)

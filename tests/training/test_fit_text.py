@@ -200,6 +200,7 @@ def test_a_rate_that_is_given_comes_without_the_cap_of_the_default_one():
         (Rule("adagrad", 0.1), "negative", "adagrad keeps numbers.*rowwise-adagrad"),
         (Rule("sgd", weight_decay=0.1), "negative", "weight_decay does not go"),
         (Rule("cfsgd", linear_lr_scale=0.5), "softmax", "linear_lr_scale is for fm"),
+        (Rule("cfsgd", count="batch"), "softmax", "count 'batch' is for fm"),
         (Rule("cfsgd", linear_decay_scale=0.5), "negative", "linear_decay_scale is for fm"),
     ],
 )

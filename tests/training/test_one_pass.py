@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from freqsgd.data.dataset import DataError
-from freqsgd.training import Rule, Settings, fit
+from freqsgd.training import Rule, Settings, checkpoint, fit
 from freqsgd.training.engine import DivergedError, engine_for
 from freqsgd.training.interrupt import InterruptedFitError
 from freqsgd.training.metrics import auc, cross_entropy, normalized_entropy
@@ -67,6 +67,17 @@ def test_rates_of_cfsgd_are_capped_unless_a_cap_is_given():
     assert torch.equal(model.tokens.weight, expected.tokens.weight)
     assert fit_stream(stream, RULE, SETTINGS)[1]["max_lr"] == 20.0
     assert fit_stream(stream, Rule("sgd", 1.0), SETTINGS)[1]["max_lr"] is None
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, DEEP], ids=["fm", "deepfm"])
+@pytest.mark.parametrize("cap", [None, 20.0])
+def test_where_batches_are_counted_there_is_no_cap_that_was_not_given(settings, cap):
+    rule = Rule("cfsgd", 8.0, count="batch", dense_lr=0.5, max_lr=cap)
+    model, record = fit_stream(MemoryStream(), rule, settings)
+    assert record["max_lr"] == cap
+    expected = slow(MemoryStream(), rule, settings, 2)[0]
+    for name, value in expected.state_dict().items():
+        assert torch.equal(model.state_dict()[name], value)
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, DEEP], ids=["fm", "deepfm"])
@@ -210,6 +221,7 @@ def interrupt_at(batch):
 RULES = {
     "cfsgd": Rule("cfsgd", 1.0, weight_decay=1e-4),
     "fading": Rule("cfsgd", 1.0, halflife=2.5),
+    "batches": Rule("cfsgd", 8.0, count="batch", dense_lr=0.5),
     "adam": Rule("adam", 0.01, weight_decay=1e-4),
 }
 
@@ -342,6 +354,20 @@ def test_other_data_or_options_are_refused(broken_off, stream, rule, settings, p
         fit_stream(stream, rule, settings, plan, folder=broken_off, resume=True)
     with pytest.raises(DataError, match=r"holds a checkpoint.safetensors already"):
         fit_stream(stream, rule, settings, plan, folder=broken_off)
+
+
+def test_a_checkpoint_from_before_there_was_an_option_is_that_of_its_default(broken_off):
+    path = broken_off / "checkpoint.safetensors"
+    tensors, description = checkpoint.load(path)
+    for name in ("count", "dense_lr"):
+        del description["record"]["options"]["rule"][name]
+    checkpoint.save(path, tensors, description)
+    batches = replace(RULE, count="batch")
+    with pytest.raises(DataError, match="written with count occurrence, now count is batch"):
+        fit_stream(MemoryStream(), batches, SETTINGS, folder=broken_off, resume=True)
+    resumed, _ = fit_stream(MemoryStream(), RULE, SETTINGS, folder=broken_off, resume=True)
+    whole, _ = fit_stream(MemoryStream(), RULE, SETTINGS)
+    assert torch.equal(resumed.tokens.weight, whole.tokens.weight)
 
 
 def test_other_checkpoints_and_epochs_may_be_asked_for(broken_off):

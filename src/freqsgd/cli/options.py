@@ -22,6 +22,7 @@ __all__ = [
     "MODEL",
     "ONE_PASS",
     "chosen",
+    "counting_flags",
     "data_options",
     "is_given",
     "option",
@@ -192,7 +193,8 @@ def rule_options(
     max_lr: Annotated[
         float | None,
         option(
-            "Cap on a token's rate, for fasgd and cfsgd (one pass: 0.03 lr times batch size).",
+            "Cap on a token's rate, for fasgd and cfsgd (one pass: 0.03 lr times batch size; none "
+            "with --count batch).",
             panel=_RATES,
         ),
     ] = None,
@@ -206,10 +208,27 @@ def rule_options(
         float | None,
         option("Examples after which cfsgd counts an occurrence half.", panel=ONE_PASS),
     ] = None,
+    count: Annotated[
+        str,
+        option(
+            "What cfsgd counts: occurrence, or batch: a token counts once per batch that holds it, "
+            "as on TorchRec. Rates do not transfer: start from lr times the root of --batch-size.",
+            panel=ONE_PASS,
+        ),
+    ] = "occurrence",
+    dense_lr: Annotated[
+        float | None,
+        option(
+            "Rate of bias and network with --count batch: the one they had with occurrence. "
+            "Default: lr over the root of --batch-size.",
+            panel=ONE_PASS,
+        ),
+    ] = None,
 ) -> Callable[[str, float | None], Rule]:
     """A function from an optimizer's name and learning rate to its rule."""
 
     def rule(optimizer: str, lr: float | None) -> Rule:
+        counting: dict[str, Any] = {"halflife": halflife, "count": count, "dense_lr": dense_lr}
         try:
             return Rule(
                 optimizer,
@@ -219,7 +238,7 @@ def rule_options(
                 max_lr=max_lr,
                 linear_lr_scale=linear_lr_scale,
                 linear_decay_scale=linear_decay_scale,
-                halflife=halflife if optimizer == "cfsgd" else None,
+                **(counting if optimizer == "cfsgd" else {}),
             )
         except ValueError as error:
             raise DataError(str(error)) from error
@@ -290,3 +309,8 @@ def is_given(context: typer.Context, name: str) -> bool:
     """Whether an option is on the command line."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
+
+
+def counting_flags(context: typer.Context) -> list[str]:
+    """Options on the command line that say how cfsgd counts in one pass."""
+    return [f"--{name}" for name in ("halflife", "count") if is_given(context, name)]

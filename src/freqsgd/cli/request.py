@@ -12,6 +12,7 @@ from freqsgd.cli.one_pass_options import one_pass_plan, stream_data, stream_sett
 from freqsgd.cli.options import (
     ONE_PASS,
     chosen,
+    counting_flags,
     data_options,
     is_given,
     option,
@@ -177,8 +178,8 @@ def plans(
     preset_name: str,
 ) -> list[tuple[Rule, Settings | TextSettings]]:
     """The rules and settings of optimizers, each with its rate as it was given."""
-    if is_given(context, "halflife"):
-        raise DataError("--halflife needs --one-pass")
+    if flags := counting_flags(context):
+        raise DataError(f"{flags[0]} needs --one-pass")
     names, text = [name for name, _ in lrs], isinstance(asked.settings, TextSettings)
     if text and is_given(context, "max_lr") and not set(_CAPPED) & set(names):
         raise DataError(f"--max-lr is for {' and '.join(_CAPPED)}, not for {', '.join(names)}")

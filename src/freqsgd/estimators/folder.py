@@ -115,14 +115,16 @@ def _with_tuples(params: dict[str, Any]) -> dict[str, Any]:
 def _of_command(fitted: Fitted, record: dict[str, Any], names: Collection[str]) -> Saved:
     """What an estimator would have kept, from the record of ``freqsgd train``."""
     rule, settings = record["options"]["rule"], record["options"]["settings"]
+    # estimators count occurrences
+    scale = settings["batch_size"] ** -0.5 if rule.get("count") == "batch" else 1.0
     seed, columns = settings["seed"], fitted.encoder.columns
     params = {**rule, **settings, "random_state": seed, "dim": fitted.model.dim}
-    params["lr"] = "auto" if rule["lr"] is None else rule["lr"]
+    params["lr"] = "auto" if rule["lr"] is None else scale * rule["lr"]
     params["numeric"] = tuple(column.name for column in columns if column.is_number)
     params["numeric_rule"] = "quantiles" if any(column.edges for column in columns) else "log"
     params["min_count"] = fitted.encoder.min_count
     params = {name: value for name, value in params.items() if name in names}
-    return Saved(_with_tuples(params), np.array([0, 1]), record["lr"], seed, True, record)
+    return Saved(_with_tuples(params), np.array([0, 1]), scale * record["lr"], seed, True, record)
 
 
 def _count_from_dictionary(fitted: Fitted, description: dict[str, Any]) -> None:

@@ -66,7 +66,8 @@ def compare_streams(
     """
     rules, plan = list(rules), plan or Pass()
     check_names(rules)
-    for rule in chain(*map(candidates, rules)):  # before the first of them has taken its hours
+    tried = [candidates(rule, settings.batch_size) for rule in rules]
+    for rule in chain(*tried):  # before the first of them has taken its hours
         check_memory(stream_plan(stream, rule, settings))
     if out is not None:
         _check_folder(out, resume)
@@ -82,9 +83,9 @@ def compare_streams(
         return record
 
     with locked(out):
-        for rule in rules:
-            model = None if out is None else out / MODELS / rule.optimizer
-            add_run(results, stream, _best_of(candidates(rule), train, store, model))
+        for its_rates in tried:
+            model = None if out is None else out / MODELS / its_rates[0].optimizer
+            add_run(results, stream, _best_of(its_rates, train, store, model))
             if out is not None:
                 write_results(results, out / RESULTS)
     return results
