@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from freqsgd.data.dataset import DataError
 from freqsgd.distributed import agree, any_rank, check_loss, gather_texts
@@ -58,7 +59,7 @@ def test_a_flag_of_one_rank_is_seen_by_all(ranks: Ranks) -> None:
 
 
 def diverge(rank: int) -> list[str]:
-    check_loss(0.5, step=1)
+    check_loss(torch.tensor(0.5, requires_grad=True), step=1)
     said = []
     for losses in ([0.5, math.nan], [math.inf, math.nan]):
         with pytest.raises(DivergedError) as stopped:

@@ -69,7 +69,8 @@ def check_loss(loss: Tensor | float, step: int) -> None:
     Raises:
         DivergedError: of :mod:`freqsgd.training.engine`
     """
-    losses = _gather(torch.tensor([float(loss)], dtype=torch.float64))
+    value = loss.item() if isinstance(loss, Tensor) else loss
+    losses = _gather(torch.tensor([value], dtype=torch.float64))
     bad = [str(rank) for rank, value in enumerate(losses) if not math.isfinite(value)]
     if bad:
         from freqsgd.training.engine import DivergedError

@@ -12,7 +12,7 @@ from freqsgd.data.dataset import DataError
 from freqsgd.distributed.group import any_rank, join
 from freqsgd.distributed.libraries import require_torchrec
 from freqsgd.distributed.limits import check_rule_options
-from freqsgd.distributed.plans import Tables, make_plan
+from freqsgd.distributed.placement import Tables, make_plan
 from freqsgd.rates import RateLaw
 
 if TYPE_CHECKING:
