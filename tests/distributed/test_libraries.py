@@ -12,6 +12,7 @@ import pytest
 from freqsgd.data.dataset import DataError
 from freqsgd.distributed import require_torchrec
 from freqsgd.distributed.libraries import INSTALL
+from tests.test_import import loaded_by
 
 FIT = {"torch": "2.13.0+cpu", "fbgemm-gpu-cpu": "1.8.0", "torchrec": "1.8.0"}
 
@@ -80,6 +81,10 @@ def test_other_versions_are_refused_with_those_that_fit(
 def test_what_does_not_load_is_refused_with_the_reason(install: Any, error: Exception) -> None:
     install(FIT, error)
     assert f"which do not load ({str(error).splitlines()[0]})" in refusal()
+
+
+def test_importing_the_package_does_not_load_torchrec() -> None:
+    assert not {"torchrec", "fbgemm_gpu"} & loaded_by("import freqsgd.distributed")
 
 
 def test_the_readme_has_the_same_lines() -> None:
