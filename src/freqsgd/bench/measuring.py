@@ -18,6 +18,7 @@ from freqsgd.bench.store import KIND, SCHEMA
 from freqsgd.bench.torchrec_steps import group_of_one, torchrec_steps
 from freqsgd.bench.transfers import copy_rates, loopback_rates
 from freqsgd.data.dataset import DataError
+from freqsgd.distributed.layout import Layout
 from freqsgd.distributed.libraries import require_torchrec
 from freqsgd.nn.fm import FM
 from freqsgd.training.available_memory import available_memory
@@ -133,7 +134,7 @@ def _contenders(
     some: Examples, dim: int, torchrec: bool
 ) -> tuple[dict[str, Contender], dict[str, int]]:
     """By name, with the bytes of their rows; torch's is only there to be compared with once."""
-    short, padded = _FLOAT * (dim + 1), _FLOAT * -(-(dim + 1) // 4) * 4
+    short, padded = _FLOAT * (dim + 1), _FLOAT * Layout((), (), dim).row
     threads = torch.get_num_threads()
     contenders = {"cfsgd": engine_steps(some, FM(some.sizes, dim), "cfsgd", threads)}
     if torchrec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,48 +65,48 @@ def size_options(
     """The workload, from one of several sources."""
     batch = None if batch_size is None else quantity("--batch-size", batch_size)
     number = None if examples is None else quantity("--examples", examples)
-    if dim is not None and dim < 1:
-        raise DataError(f"--dim must be at least 1, got {dim}")
-    layers = None if hidden is None else _layers(hidden)
-    vector = dim or MODELS["fm" if layers is None else "deepfm"]
     counts = {"--rows": rows, "--tokens-per-example": tokens_per_example}
-    columns = {"--label": label, "--numeric": numeric}
+    of_files = {"--label": label, "--numeric": numeric}
     if model is not None:
-        shape = {"--features": features, "--dim": dim, "--hidden": hidden, "--data": path}
-        more = {"--dataset": dataset, "--hash-rows": hash_rows}
-        _refuse("--model", {**counts, **columns, **shape, **more})
+        shape = {"--features": features, "--dim": dim, "--hidden": hidden}
+        data = {"--dataset": dataset, "--data": path, "--hash-rows": hash_rows}
+        _refuse("--model", {**counts, **of_files, **shape, **data})
         check_folder(model)
         return of_model(model, batch, number)
+    layers = None if hidden is None else _layers(hidden)
+    vector = MODELS["fm" if layers is None else "deepfm"] if dim is None else dim
+    if vector < 1:
+        raise DataError(f"--dim must be at least 1, got {dim}")
     if dataset is not None:
-        _refuse("--dataset", {**counts, **columns, "--features": features, "--data": path})
-        found = _of_dataset(dataset, hash_rows)
-        return of_fields(found, vector, batch or _BATCH, layers, number)
-    if path is not None:
+        _refuse("--dataset", {**counts, **of_files, "--features": features, "--data": path})
+        fields = _of_dataset(dataset, hash_rows)
+    elif path is not None:
         _refuse("--data", counts)
         names = (words(features or ""), words(numeric or ""))
-        found = _of_files(path, label, *names, hash_rows)
-        return of_fields(found, vector, batch or _BATCH, layers, number)
-    _refuse("--features and --rows: name the files (--data)", {**columns, "--hash-rows": hash_rows})
+        fields = _of_files(path, label, *names, hash_rows)
+    else:
+        _refuse("numbers: name the files (--data)", {**of_files, "--hash-rows": hash_rows})
+        fields = _of_numbers(features, rows, tokens_per_example)
+    work = of_fields(fields, vector, batch or _BATCH, layers, number)
+    if tokens_per_example is None:
+        return work
+    return replace(work, tokens=quantity("--tokens-per-example", tokens_per_example))
+
+
+def _of_numbers(
+    features: str | None, rows: str | None, tokens_per_example: str | None
+) -> Sequence[Field]:
+    """Features of one size; bags, if an example has more tokens than there are features."""
     if features is None or rows is None:
         raise DataError(
             "say how large it is: --features 800 --rows 1e8 (rows of each feature), or name "
             "--model DIR, --dataset NAME or --data FILE"
         )
-    tables = quantity("--features", features)
-    if tables > _MOST_FEATURES:
-        raise DataError(f"--features must be at most {_MOST_FEATURES:,}, got {tables:,}")
-    tokens = tables
-    if tokens_per_example is not None:
-        tokens = quantity("--tokens-per-example", tokens_per_example)
-    return Workload(
-        tables=(quantity("--rows", rows),) * tables,
-        columns=tokens,
-        widest=-(-tokens // tables),
-        dim=vector,
-        batch_size=batch or _BATCH,
-        hidden=layers,
-        examples=number,
-    )
+    number = quantity("--features", features)
+    if number > _MOST_FEATURES:
+        raise DataError(f"--features must be at most {_MOST_FEATURES:,}, got {number:,}")
+    tokens = quantity("--tokens-per-example", tokens_per_example or "1")
+    return [Field("", quantity("--rows", rows), max(1, -(-tokens // number)))] * number
 
 
 def _refuse(source: str, options: dict[str, Any]) -> None:

@@ -41,7 +41,7 @@ class Exchange:
 def row_wise_sums(work: Workload, hosts: int) -> Exchange:
     """Of bags whose tables are spread by rows, as ``EmbeddingBagCollection`` has them.
 
-    Every host has a partial sum, most of them 0, for each token of the whole batch: a
+    Every host has a partial sum, most of them 0, for each column of the whole batch: a
     reduce-scatter adds them up and an all-gather brings the gradients back. Neither becomes less
     with more hosts, and gloo runs a reduce-scatter as an all-reduce, which is twice as much.
     """
@@ -51,7 +51,7 @@ def row_wise_sums(work: Workload, hosts: int) -> Exchange:
 
 def row_wise_rows(work: Workload, hosts: int) -> Exchange:
     """Of tables that are spread by rows where rows are sent, as ``EmbeddingCollection`` does."""
-    rows = _to_others(work.outputs / hosts, hosts)
+    rows = _to_others(work.looked_up * work.row_bytes / hosts, hosts)
     return _exchange(work, hosts, work.batch_size, rows, rows)
 
 
@@ -63,7 +63,7 @@ def table_wise(work: Workload, hosts: int) -> Exchange:
 
 def _exchange(work: Workload, hosts: int, told: float, rows: int, gradients: int) -> Exchange:
     """All hosts are told of ``told`` examples how many tokens they have."""
-    ids = work.batch_size / hosts * work.columns * _ID
+    ids = work.looked_up / hosts * _ID
     lengths = told * work.columns * _LENGTH
     norms = 4 * FLOAT * sum(work.hidden or ())  # two sums for each, and their gradients
     reduced = 2 * _to_others(work.dense + norms, hosts)  # an all-reduce sends everything twice

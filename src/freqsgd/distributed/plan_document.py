@@ -15,6 +15,7 @@ from freqsgd.distributed.planning import (
     Workload,
     hosts_needed,
     state_of_row,
+    tables_fit,
     usable_memory,
 )
 from freqsgd.distributed.prediction import (
@@ -66,7 +67,7 @@ def plan(
         "size": {
             "features": len(work.tables),
             "rows": work.rows,
-            "tokens_per_example": work.columns,
+            "tokens_per_example": work.looked_up // work.batch_size,
             "dim": work.dim,
             "row_width": work.row_width,
             "hidden": None if work.hidden is None else list(work.hidden),
@@ -90,7 +91,7 @@ def plan(
         "predictions": [_predicted(each, work) for each in predictions],
         "no_prediction": missing,
         "bottleneck": _bottleneck(fleet, exchanges, needed, fits, predictions),
-        "notes": _notes(work),
+        "notes": _notes(work, whole=exchanges["table-wise"] is not None),
     }
 
 
@@ -107,9 +108,9 @@ def _optimizer(name: str, work: Workload, usable: int) -> dict[str, Any]:
 
 
 def _exchanges(work: Workload, fleet: Fleet, usable: int) -> dict[str, Exchange | None]:
-    """By way of sharding; None where whole tables are too few or too large."""
-    largest = max(work.tables) * (work.row_bytes + state_of_row(COUNTER_SGD, work))
-    whole = fleet.hosts <= len(work.tables) and largest <= usable
+    """By way of sharding; None where whole tables are too few or do not fit."""
+    of_row = work.row_bytes + state_of_row(COUNTER_SGD, work)
+    whole = tables_fit(work.tables, of_row, usable, fleet.hosts)
     return {
         "row-wise": row_wise_sums(work, fleet.hosts),
         _ROWS_SENT: row_wise_rows(work, fleet.hosts),
@@ -196,7 +197,7 @@ def _bottleneck(
     )
 
 
-def _notes(work: Workload) -> list[str]:
+def _notes(work: Workload, *, whole: bool) -> list[str]:
     """What to know of the arithmetic."""
     notes = [
         f"rows have {work.row_width} numbers in TorchRec: {work.dim} of the vector, a linear "
@@ -205,6 +206,10 @@ def _notes(work: Workload) -> list[str]:
         f"each host has sums and gradients of the whole batch, {work.workspace / 1e9:,.1f} GB",
         "gloo runs the reduce-scatter of row-wise sharding as an all-reduce: twice the bytes",
     ]
+    if not whole:
+        notes.append(
+            "whole tables are too few for these hosts, or too large: no table-wise sharding"
+        )
     if work.examples is None:
         notes.append("counters of cfsgd have 4 bytes up to 2^31 counts, then 8: see --examples")
     elif work.examples > MAX_STEPS * work.batch_size:

@@ -6,8 +6,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import heapreplace
 
 from freqsgd.data.dataset import DataError
+from freqsgd.distributed.layout import Layout
 from freqsgd.training.memory_plan import MemoryPlan, table_state
 from freqsgd.training.rules import OPTIMIZERS, Rule
 
@@ -19,6 +21,7 @@ __all__ = [
     "Workload",
     "hosts_needed",
     "state_of_row",
+    "tables_fit",
     "usable_memory",
 ]
 
@@ -42,10 +45,11 @@ class Workload:
 
     Args:
         tables: rows of the table of each feature
-        columns: tokens of an example; a bag of up to five takes five
-        widest: columns of the widest feature
+        columns: of an example; a feature that is a bag of up to five tokens takes five
         dim: of the vectors
         batch_size: examples of a step, on all hosts together
+        widest: columns of the widest feature
+        tokens: that an example has on average, of all features; None: one in each column
         hidden: layers of DeepFM's network; None for FM
         examples: that will be learned, where that is known
     """
@@ -55,6 +59,7 @@ class Workload:
     dim: int
     batch_size: int
     widest: int = 1
+    tokens: int | None = None
     hidden: tuple[int, ...] | None = None
     examples: int | None = None
 
@@ -64,9 +69,14 @@ class Workload:
         return sum(self.tables)
 
     @property
+    def looked_up(self) -> int:
+        """Rows that a batch looks up."""
+        return self.batch_size * (self.columns if self.tokens is None else self.tokens)
+
+    @property
     def row_width(self) -> int:
         """Numbers of a row in TorchRec: vector, linear weight, and zeros up to a multiple of 4."""
-        return -(-(self.dim + 1) // 4) * 4
+        return Layout((), (), self.dim).row
 
     @property
     def row_bytes(self) -> int:
@@ -80,14 +90,14 @@ class Workload:
 
     @property
     def outputs(self) -> int:
-        """Bytes of the rows of a batch, a row for each token of an example."""
+        """Bytes that TorchRec gives for a batch: a row for each column, 0 where it is empty."""
         return self.batch_size * self.columns * self.row_bytes
 
     @property
     def workspace(self) -> int:
         """Bytes that a host needs for a step under row-wise sharding, about.
 
-        It has a sum, which may be 0, for every token of the whole batch, gloo's copy of these and
+        It has a sum, which may be 0, for every column of the whole batch, gloo's copy of these and
         then their gradients; and what its own examples take.
         """
         return 3 * self.outputs
@@ -145,6 +155,16 @@ def hosts_needed(tables: Sequence[int], bytes_of_row: int, usable: int) -> int:
             f"than the {usable / 1e9:,.1f} GB that a host has for them"
         )
     return 1 + bisect_left(range(1, most), True, key=fit)
+
+
+def tables_fit(tables: Sequence[int], bytes_of_row: int, usable: int, hosts: int) -> bool:
+    """Whether hosts hold whole tables, given largest first to the one that has least."""
+    if hosts > len(tables):
+        return False  # some would be idle
+    held = [0] * hosts
+    for rows in sorted(tables, reverse=True):
+        heapreplace(held, held[0] + rows)
+    return max(held) * bytes_of_row <= usable
 
 
 def _most_counted(rule: Rule, work: Workload) -> int:

@@ -162,7 +162,7 @@ def seconds_of_row(points: Points, row_bytes: int) -> float:
 
 
 def _updates(work: Workload, fleet: Fleet, points: Points, threads: int, row_bytes: int) -> float:
-    rows = work.batch_size * work.columns / fleet.hosts
+    rows = work.looked_up / fleet.hosts
     return rows * seconds_of_row(points, row_bytes) * threads / (fleet.cores or threads)
 
 

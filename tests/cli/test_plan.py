@@ -1,0 +1,201 @@
+"""``freqsgd plan`` and ``freqsgd bench``."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from freqsgd.bench import measuring
+from freqsgd.bench.store import KIND
+from freqsgd.cli import bench as bench_command
+from freqsgd.cli.app import app
+from freqsgd.cli.quantity import quantity
+from freqsgd.data.dataset import DataError
+from tests.bench.test_bench import TINY
+from tests.distributed.test_prediction import document
+
+
+def run(command: str, *more: str | Path) -> str:
+    """What a command prints; its errors are raised."""
+    words = [*shlex.split(command), *map(str, more)]
+    return CliRunner().invoke(app, words, catch_exceptions=False).stdout
+
+
+def planned(command: str, *more: str | Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(f"plan --json --host-memory 64GB {command}", *more))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FREQSGD_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def rates(tmp_path: Path) -> Path:
+    path = tmp_path / "host.json"
+    path.write_text(json.dumps({**document(), "kind": KIND, "schema": 1}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("800", 800),
+        ("1e8", 10**8),
+        ("100M", 10**8),
+        ("2.5 G", 2_500_000_000),
+        ("65,536", 65_536),
+        ("1_000", 1000),
+        ("64k", 64_000),
+        ("2Ki", 2048),
+    ],
+)
+def test_numbers_are_read_as_people_write_them(text: str, value: int) -> None:
+    assert quantity("--rows", text) == value
+
+
+@pytest.mark.parametrize(("text", "value"), [("1T", 10**12), ("64GB", 64 * 10**9), ("1GiB", 2**30)])
+def test_bytes_may_have_their_unit(text: str, value: int) -> None:
+    assert quantity("--host-memory", text, unit="B") == value
+
+
+@pytest.mark.parametrize("text", ["", "many", "1e8x", "-5", "1.2.3", "nan", "64GB", "1e", "M"])
+def test_what_is_no_number_is_refused(text: str) -> None:
+    with pytest.raises(DataError, match="--rows takes a number such as"):
+        quantity("--rows", text)
+
+
+@pytest.mark.parametrize("text", ["0", "0.5", "1.5", "1e999"])
+def test_what_is_no_whole_number_is_refused(text: str) -> None:
+    with pytest.raises(DataError, match="--rows must be a whole number of at least 1"):
+        quantity("--rows", text)
+
+
+def test_the_issue_of_many_hosts_is_told_in_a_table() -> None:
+    told = run("plan --features 800 --rows 1e8 --dim 64 --batch-size 65536 --host-memory 1T")
+    assert "800 features, 80,000,000,000 rows in all" in told
+    assert "counter-sgd      three floats per row            12  960.0 GB       22.7 TB" in told
+    assert "sent by each of 27 hosts in a step" in told
+    assert "freqsgd bench measures the rates that are missing" in told
+    assert "prediction, from" not in told
+
+
+def test_the_table_and_the_file_tell_the_same(tmp_path: Path, rates: Path) -> None:
+    sizes = "--features 26 --rows 1M --dim 16 --hosts 2 --network 25G --examples 1e9"
+    out = tmp_path / "plans" / "plan.json"
+    told = run(f"plan --host-memory 64GB {sizes}", "--bench", rates, "--out", out)
+    saved = json.loads(out.read_text())
+    assert saved == planned(sizes, "--bench", rates)
+    assert saved["host"]["network"] == 25e9 / 8
+    assert "prediction, from rates measured on Z80, 2 threads, 2031-02-03" in told
+    for each in saved["predictions"]:
+        assert f"{each['examples_per_second']:,.0f}" in told
+    for assumption in saved["predictions"][1]["assumptions"]:
+        assert assumption.split()[0] in told
+    assert "Bottleneck" in told
+
+
+def test_a_model_has_its_own_sizes(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    run("train --samples 900 --epochs 1 --lr 1 --model deepfm --dim 5 --hidden 7 --out", folder)
+    size = planned("--model", folder)["size"]
+    assert (size["features"], size["dim"], size["hidden"]) == (2, 5, [7])
+    assert size["batch_size"] == 1024
+    assert planned("--batch-size 2k --model", folder)["size"]["batch_size"] == 2000
+    with pytest.raises(DataError, match="--dim does not go with --model"):
+        planned("--dim 8 --model", folder)
+    with pytest.raises(DataError, match="is not a model"):
+        planned("--model", tmp_path)
+
+
+def test_a_model_of_words_is_refused(tmp_path: Path) -> None:
+    folder, text = tmp_path / "words", tmp_path / "text.txt"
+    text.write_text("a b c d e f g h\n" * 200)
+    run("train --model skipgram --dim 4 --epochs 1 --min-count 1", "--data", text, "--out", folder)
+    with pytest.raises(DataError, match="holds no FM or DeepFM"):
+        planned("--model", folder)
+
+
+def test_data_has_its_own_sizes(tmp_path: Path) -> None:
+    path = tmp_path / "clicks.parquet"
+    bags = [["x"], ["y", "z"], []] * 20
+    frame = {"user": list(range(60)), "tags": bags, "click": [0, 1, 1] * 20}
+    pl.DataFrame(frame).write_parquet(path)
+    columns = "--label click --features user,tags --dim 8 --data"
+    size = planned(columns, path)["size"]
+    assert (size["features"], size["tokens_per_example"], size["dim"]) == (2, 3, 8)
+    assert planned(f"--hash-rows user=100,tags=50 {columns}", path)["size"]["rows"] == 150
+    assert planned("--dataset synthetic")["size"]["features"] == 2
+    assert planned("--dataset clicks-small --hash-rows 1e6")["size"]["rows"] == 16 * 10**6
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("", "say how large it is: --features 800 --rows 1e8"),
+        ("--features 3", "say how large it is"),
+        ("--features 3 --rows many", "--rows takes a number"),
+        ("--features 1e9 --rows 5", "--features must be at most 1,000,000"),
+        ("--features 3 --rows 5 --dim 0", "--dim must be at least 1"),
+        ("--features 3 --rows 5 --hidden 4,x", "--hidden takes sizes"),
+        ("--features 3 --rows 5 --hosts 0", "--hosts must be at least 1"),
+        ("--features 3 --rows 5 --host-cores -1", "--host-cores must be at least 1"),
+        ("--features 3 --rows 5 --label click", "--label does not go with numbers"),
+        ("--features 3 --rows 5 --network fast", "--network takes a number"),
+        ("--features 3 --rows 5 --optimizers cfsgd,lion", "unknown optimizer 'lion'"),
+        ("--features 3 --rows 5 --optimizers ,", "--optimizers names none"),
+        ("--features 3 --rows 5 --bench none.json", "cannot read none.json"),
+        ("--dataset movielens-1m --rows 5", "--rows does not go with --dataset"),
+        ("--dataset synthetic --hash-rows 5", "--hash-rows does not go with synthetic"),
+        ("--dataset zipf-text", "zipf-text is text"),
+        ("--data x.csv --rows 5", "--rows does not go with --data"),
+    ],
+)
+def test_bad_options_are_one_line(command: str, message: str) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        run(f"plan --host-memory 64GB {command}")
+    assert "\n" not in str(caught.value)
+
+
+def test_memory_that_is_not_given_is_that_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = "plan --json --features 2 --rows 10 --batch-size 10"
+    monkeypatch.setattr("freqsgd.cli.plan.available_memory", lambda: 5 * 10**9)
+    assert json.loads(run(command))["host"]["memory"] == 5 * 10**9
+    monkeypatch.setattr("freqsgd.cli.plan.available_memory", lambda: None)
+    with pytest.raises(DataError, match="say --host-memory"):
+        run(command)
+
+
+def test_bench_keeps_what_plan_predicts_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench_command, "QUICK", TINY)
+    told = run("bench --quick")
+    assert "FM, torch EmbeddingBag(sparse) + Adagrad" in told
+    assert "quick: tables this small fit the cache" in told
+    assert str(tmp_path / "cache" / "bench.json") in told
+    assert planned("--features 2 --rows 10")["predictions"]
+    out = tmp_path / "elsewhere.json"
+    printed = run("bench --quick --json --threads 1 --out", out)
+    assert json.loads(printed) == json.loads(out.read_text())
+    assert json.loads(printed)["machine"]["threads"] == 1
+
+
+def test_an_interrupted_bench_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(measuring, "copy_rates", interrupt)
+    monkeypatch.setattr(bench_command, "QUICK", TINY)
+    result = CliRunner().invoke(app, ["bench", "--quick"])
+    assert result.exit_code == 130
+    assert not (tmp_path / "cache").exists()
