@@ -63,7 +63,8 @@ def plain(rows: int) -> nn.Module:
     kernel = {"optimizer": EmbOptimType.EXACT_SGD, "learning_rate": LR}
     sharders = [EmbeddingBagCollectionSharder(fused_params=kernel)]
     model = Model(rows)
-    plan = make_plan(model, {}, "row-wise", sharders)
+    tables = dict(model.tables.named_parameters(prefix="tables"))
+    plan = make_plan(model, tables, "row-wise", sharders)
     return DistributedModelParallel(model, device=torch.device("cpu"), plan=plan, sharders=sharders)
 
 
