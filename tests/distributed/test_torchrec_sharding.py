@@ -107,7 +107,7 @@ def test_tables_need_not_exist_before_they_are_sharded(ranks: Ranks) -> None:
         assert losses[-1] < losses[0]
 
 
-def learn_where_a_table_has_one_row(rank: int, rows: list[int]) -> Any:
+def learn_tables_of_few_rows(rank: int, rows: list[int], sharding: str) -> Any:
     from torchrec import EmbeddingBagCollection, EmbeddingBagConfig, KeyedJaggedTensor
 
     names = [str(i) for i in range(len(rows))]
@@ -119,25 +119,27 @@ def learn_where_a_table_has_one_row(rank: int, rows: list[int]) -> Any:
             for name, number in zip(names, rows, strict=True)
         ]
     )
-    if max(rows) == 1:
-        return refusal(lambda: shard(tables, lr=LR))
-    model = shard(tables, lr=LR)
+    model = shard(tables, lr=LR, sharding=sharding)
     assert dense_parameters(model) == []
     rates = TableRates(model, LR)
-    rates.step()
-    ids = KeyedJaggedTensor(names, torch.zeros(2).long(), lengths=torch.ones(2).int())
-    model(ids).values().sum().backward()
-    return [counts.tolist() for _, counts in rates.counts().values()]
+    for _ in range(2):
+        rates.step()
+        first = torch.zeros(len(rows), dtype=torch.int64)
+        ids = KeyedJaggedTensor(names, first, lengths=torch.ones_like(first).int())
+        model(ids).values().sum().backward()
+    return {name.split(".")[-2]: counts.tolist() for name, (_, counts) in rates.counts().items()}
 
 
-def test_a_rank_may_be_left_without_rows_of_some_tables(ranks: Ranks) -> None:
-    assert ranks.run(learn_where_a_table_has_one_row, [1, 3]) == [[[1], [1, 0]], [[], [0]]]
-
-
-def test_a_rank_may_not_be_left_without_any_rows(ranks: Ranks) -> None:
-    first, second = ranks.run(learn_where_a_table_has_one_row, [1, 1])
-    assert first == second
-    assert first.startswith("the tables have too few rows for 2 ranks")
+@pytest.mark.parametrize("rows", [[3, 1], [1, 3], [1, 1], [1, 5, 1, 2, 1]])
+@pytest.mark.parametrize("sharding", ["row-wise", "auto"])
+def test_tables_of_too_few_rows_are_on_one_rank(
+    ranks: Ranks, rows: list[int], sharding: str
+) -> None:
+    parts = ranks.run(learn_tables_of_few_rows, rows, sharding)
+    for number, size in enumerate(rows):
+        found = [part[str(number)] for part in parts if str(number) in part]
+        assert [count for part in found for count in part] == [2] + [0] * (size - 1)
+        assert all(found)
 
 
 def count_too_far(rank: int) -> list[str]:

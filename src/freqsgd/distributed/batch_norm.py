@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.nn.functional import all_reduce
 
 __all__ = ["batch_norm"]
 
@@ -19,9 +21,9 @@ def batch_norm(values: Tensor, layer: nn.BatchNorm1d, size: int, whole: int) -> 
         whole: samples of all ranks
     """
     real = (torch.arange(len(values)) < size).unsqueeze(1)
-    mean: Tensor = all_reduce((values * real).sum(0)) / whole
+    mean = _over_ranks((values * real).sum(0)) / whole
     centered = values - mean
-    variance: Tensor = all_reduce((centered.square() * real).sum(0)) / whole
+    variance = _over_ranks((centered.square() * real).sum(0)) / whole
     assert layer.running_mean is not None
     assert layer.running_var is not None
     assert layer.num_batches_tracked is not None
@@ -31,3 +33,26 @@ def batch_norm(values: Tensor, layer: nn.BatchNorm1d, size: int, whole: int) -> 
         layer.running_mean.lerp_(mean, layer.momentum)
         layer.running_var.lerp_(variance * (whole / (whole - 1)), layer.momentum)
     return centered * (variance + layer.eps).rsqrt() * layer.weight + layer.bias
+
+
+def _over_ranks(values: Tensor) -> Tensor:
+    total: Tensor = _Sum.apply(values)  # type: ignore[no-untyped-call]
+    return total
+
+
+class _Sum(torch.autograd.Function):
+    """Of what all ranks have, in all of which the gradient is that of the sum of their losses."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        return _summed(values)
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> Tensor:
+        return _summed(slope)
+
+
+def _summed(values: Tensor) -> Tensor:
+    total = values.clone()
+    dist.all_reduce(total)
+    return total

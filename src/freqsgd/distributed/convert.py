@@ -73,27 +73,27 @@ def _joined(folder: Path, shards: dict[str, Any], layout: Layout) -> tuple[Tenso
         Rows(table, 0, weight[first : first + size], counts[first : first + size])
         for (table, first), size in zip(layout.starts.items(), layout.sizes, strict=True)
     ]
-    load_rows(folder / shards["folder"], shards["files"], targets, shards["steps"])
+    load_rows(folder / shards["folder"], shards["digests"], targets)
     return weight, counts
 
 
 def _split(path: Path, out: Path) -> None:
     """Write the tables of one process as shards, one for each field."""
     described = checkpoint.describe(path)
-    check_rule(Rule(**described["record"]["options"]["rule"]))
     layout = _layout(path, described)
+    check_rule(Rule(**described["record"]["options"]["rule"]))
     tensors, described = checkpoint.load(path)
     if not tensors:
         raise DataError(f"{path} is of a run that diverged: there is nothing to go on with")
     weight, counts = tensors.pop("model.tokens.weight"), tensors.pop("optimizer.counts")
-    files, steps = len(layout.sizes), described["steps"]
+    name, digests = shards_folder(described["steps"]), []
     for number, (table, first) in enumerate(layout.starts.items()):
         last = first + layout.sizes[number]
         rows = torch.zeros(last - first, layout.row)
         rows[:, : layout.dim + 1] = weight[first:last]
         part = Rows(table, 0, rows, counts[first:last].float())
-        save_rows(out / shards_folder(steps), number, files, [part], steps)
-    described["shards"] = {"folder": shards_folder(steps), "files": files, "steps": steps}
+        digests.append(save_rows(out / name, number, len(layout.sizes), [part]))
+    described["shards"] = {"folder": name, "digests": digests}
     described["torch_threads"] = None
     checkpoint.save(out / CHECKPOINT, tensors, described)
 

@@ -28,12 +28,25 @@ def make_plan(model: nn.Module, tables: Tables, sharding: str, sharders: list[An
     ranks = dist.get_world_size()
     if sharding == "auto":
         return _planned(model, tables, sharders)
-    if sharding == "table-wise" and len(tables) < ranks:
+    whole = tables
+    if sharding == "row-wise":
+        whole = {name: table for name, table in tables.items() if not _divides(table, ranks)}
+    if len(tables) == len(whole) < ranks:
+        instead = "take" if sharding == "row-wise" else "take row-wise, or"
         raise DataError(
-            f"table-wise sharding of {len(tables)} tables over {ranks} ranks leaves some idle: "
-            f"take row-wise, or at most {len(tables)} ranks"
+            f"{sharding} sharding of {len(tables)} tables over {ranks} ranks leaves some idle: "
+            f"{instead} at most {len(tables)} ranks"
         )
-    return _placed(model, sharders, None if sharding == "row-wise" else owners(tables, ranks))
+    return _placed(model, sharders, owners(whole, ranks))
+
+
+def _divides(table: Tensor, ranks: int) -> bool:
+    """Whether TorchRec, dividing a table by rows, leaves some to the last rank.
+
+    FBGEMM's kernel for CPUs reads beyond its sizes where the last of its tables has no rows.
+    """
+    each = -(-len(table) // ranks)
+    return each * (ranks - 1) < len(table)
 
 
 def owners(tables: Tables, ranks: int) -> dict[str, int]:
@@ -46,10 +59,8 @@ def owners(tables: Tables, ranks: int) -> dict[str, int]:
     return chosen
 
 
-def _placed(
-    model: nn.Module, sharders: list[Any], ranks_of: Mapping[str, int] | None
-) -> ShardingPlan:
-    """Each table on its rank, or by rows on all."""
+def _placed(model: nn.Module, sharders: list[Any], ranks_of: Mapping[str, int]) -> ShardingPlan:
+    """Each table on its rank; those that have none by rows on all."""
     from torchrec.distributed.sharding_plan import (
         construct_module_sharding_plan,
         row_wise,
@@ -62,9 +73,9 @@ def _placed(
     for path, part in model.named_modules():
         if sharder := by_kind.get(type(part)):
             ways = {
-                _table(weight): row_wise(compute_kernel="fused")
-                if ranks_of is None
-                else table_wise(rank=ranks_of[weight], compute_kernel="fused")
+                _table(weight): table_wise(rank=ranks_of[weight], compute_kernel="fused")
+                if weight in ranks_of
+                else row_wise(compute_kernel="fused")
                 for weight, _ in part.named_parameters(prefix=path)
             }
             plan[path] = construct_module_sharding_plan(
@@ -91,16 +102,21 @@ def _planned(model: nn.Module, tables: Tables, sharders: list[Any]) -> ShardingP
         TrainerConfig,
     )
 
+    ranks = dist.get_world_size()
     topology = TopologyFactory.create_topology(
-        TrainerConfig(world_size=dist.get_world_size(), local_world_size=_local_ranks()),
+        TrainerConfig(world_size=ranks, local_world_size=_local_ranks()),
         kernel_config=KernelConfig(compute_device="cpu"),
     )
-    allowed = ParameterConstraints(
-        sharding_types=["row_wise", "table_wise"], compute_kernels=["fused"]
-    )
+    allowed = {
+        _table(weight): ParameterConstraints(
+            sharding_types=["table_wise", *["row_wise"] * _divides(table, ranks)],
+            compute_kernels=["fused"],
+        )
+        for weight, table in tables.items()
+    }
     planner = EmbeddingShardingPlanner(
         topology=topology,
-        constraints={_table(weight): allowed for weight in tables},
+        constraints=allowed,
         storage_reservation=FixedPercentageStorageReservation(percentage=0.15),
         stats=[],
     )

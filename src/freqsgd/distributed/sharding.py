@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch import nn
 
 from freqsgd.data.dataset import DataError
-from freqsgd.distributed.group import any_rank, join
+from freqsgd.distributed.group import join
 from freqsgd.distributed.libraries import require_torchrec
 from freqsgd.distributed.limits import check_rule_options
 from freqsgd.distributed.placement import Tables, make_plan
@@ -57,7 +57,6 @@ def shard(
         plan=make_plan(model, tables, sharding, sharders),
         sharders=sharders,
     )
-    _check_rows(sharded)
     _keep_values(sharded, tables)
     return sharded
 
@@ -120,19 +119,6 @@ def _tables(model: nn.Module, sharders: list[Any]) -> Tables:
                 f"{columns + -columns % 4}"
             )
     return tables
-
-
-def _check_rows(sharded: DistributedModelParallel) -> None:
-    """Refuse a kernel without rows, on all ranks: FBGEMM would take it for one of a GPU."""
-    kernels = [group["params"] for group in sharded.fused_optimizer.param_groups]
-    rows = [
-        sum(len(part.tensor) for w in kernel for part in w.local_shards()) for kernel in kernels
-    ]
-    if any_rank(0 in rows):
-        raise DataError(
-            f"the tables have too few rows for {dist.get_world_size()} ranks, of which one would "
-            "have none: take fewer ranks, or table-wise sharding"
-        )
 
 
 @torch.no_grad()

@@ -23,35 +23,40 @@ def shards_folder(steps: int) -> str:
     return f"shards-{steps}"
 
 
-def save_rows(folder: Path, number: int, files: int, rows: Iterable[Rows], steps: int) -> None:
-    """Write one of the files; tables are written from where they are."""
+def save_rows(folder: Path, number: int, files: int, rows: Iterable[Rows]) -> str:
+    """Write one of the files, from where the rows are; return its digest."""
     make_folder(folder)
     tensors = {}
     for each in rows:
         tensors[f"{each.table}.{each.first}.weight"] = each.weight
         tensors[f"{each.table}.{each.first}.counts"] = each.counts
-    checkpoint.save(_path(folder, number, files), tensors, {"steps": steps})
+    path = _path(folder, number, files)
+    checkpoint.save(path, tensors, {})
+    return checkpoint.digest(path)
 
 
-def load_rows(folder: Path, files: int, targets: Sequence[Rows], steps: int) -> None:
+def load_rows(folder: Path, digests: Sequence[str], targets: Sequence[Rows]) -> None:
     """Read rows into where they shall be; refuses files that do not hold all of them.
 
     Targets may have fewer columns than the files: those are the first.
+
+    Args:
+        folder: of the files
+        digests: of all files, in their order
+        targets: take the rows
     """
     missing = {(target.table, target.first): len(target.weight) for target in targets}
     own = {f"{t.table}.{t.first}.weight": t.weight for t in targets}
     own |= {f"{t.table}.{t.first}.counts": t.counts for t in targets}
-    for number in range(files):
-        path = _path(folder, number, files)
-        if not any(_shared(target, *part) for part in _parts(path) for target in targets):
+    for number, digest in enumerate(digests):
+        path = _path(folder, number, len(digests))
+        if checkpoint.digest(path) != digest:
+            raise DataError(f"{path} is not the file that was saved: restore the whole folder")
+        parts = _parts(path)
+        if not any(_shared(target, *part) for part in parts for target in targets):
             continue
-        tensors, description = checkpoint.load(path, own)
-        if description.get("steps") != steps:
-            raise DataError(
-                f"{path} was written after {description.get('steps')} steps, the checkpoint that "
-                f"names it after {steps}: it belongs to another; restore the whole folder"
-            )
-        for table, first, count in _parts(path):
+        tensors, _ = checkpoint.load(path, own)
+        for table, first, count in parts:
             weight, counts = (tensors[f"{table}.{first}.{name}"] for name in ("weight", "counts"))
             for target in targets:
                 shared = _shared(target, table, first, count)
@@ -80,7 +85,6 @@ def _path(folder: Path, number: int, files: int) -> Path:
 
 def _parts(path: Path) -> list[tuple[str, int, int]]:
     """Table, first row and number of rows of what a file holds."""
-    checkpoint.describe(path)  # refuses what is missing or damaged
     parts = []
     with safe_open(path, framework="pt") as file:
         for name in file.keys():  # noqa: SIM118 - it is no dict

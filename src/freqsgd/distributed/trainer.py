@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from freqsgd.data.dataset import DataError
-from freqsgd.distributed.group import any_rank
+from freqsgd.distributed.group import any_rank, gather_texts
 from freqsgd.distributed.layout import Layout
 from freqsgd.distributed.limits import check_rule
 from freqsgd.distributed.model import ShardedFM, part_of_batch
@@ -35,6 +35,10 @@ from freqsgd.training.settings import Settings
 __all__ = ["ShardedTrainer"]
 
 _STATE = 12  # bytes a row: FBGEMM keeps three floats, of which COUNTER_SGD uses one
+_INSTEAD = {
+    MODEL: "it came to its end; use another folder",
+    CHECKPOINT: "freqsgd convert makes of its folder another that --engine torchrec goes on from",
+}
 
 
 class ShardedTrainer:
@@ -46,6 +50,7 @@ class ShardedTrainer:
     """
 
     torch_threads: int | None = None
+    _shards: dict[str, Any] | None = None  # that are on the disk, and named by a file there
 
     def __init__(self, stream: Stream, rule: Rule, settings: Settings, sharding: str) -> None:
         check_rule(rule)
@@ -182,15 +187,21 @@ class ShardedTrainer:
         self._saved(folder, description)
 
     def _save_rows(self, folder: Path) -> dict[str, Any]:
-        """Write this rank's rows; return what tells of all ranks'."""
+        """Write this rank's rows, unless they are there; return what tells of all ranks'."""
         name = shards_folder(self.steps)
-        save_rows(folder / name, self.rank, self.ranks, self.rows, self.steps)
-        dist.barrier()
-        return {"folder": name, "files": self.ranks, "steps": self.steps}
+        if self._shards is not None and self._shards["folder"] == name:
+            return self._shards
+        self._remove_others(folder)  # what a run that was killed has left
+        digest = save_rows(folder / name, self.rank, self.ranks, self.rows)
+        return {"folder": name, "digests": gather_texts(digest)}
 
     def _saved(self, folder: Path, description: dict[str, Any]) -> None:
+        self._shards = description.get("shards")
+        self._remove_others(folder)
+
+    def _remove_others(self, folder: Path) -> None:
         if self.leads:
-            remove_others(folder, description.get("shards", {}).get("folder"))
+            remove_others(folder, None if self._shards is None else self._shards["folder"])
         dist.barrier()
 
     def load(self, folder: Path, tensors: dict[str, Tensor]) -> dict[str, Any]:
@@ -213,13 +224,11 @@ class ShardedTrainer:
         self, folder: Path, path: Path, dense: dict[str, Tensor], saved: dict[str, Any]
     ) -> None:
         if "shards" not in saved:
-            raise DataError(
-                f"{path} is of training in one process: freqsgd convert {folder} --out DIR makes "
-                "of it what --engine torchrec goes on from"
-            )
+            raise DataError(f"{path} is of training in one process: {_INSTEAD[path.name]}")
         shards = saved["shards"]
-        load_rows(folder / shards["folder"], shards["files"], self.rows, shards["steps"])
+        load_rows(folder / shards["folder"], shards["digests"], self.rows)
         self.bare.load_state_dict(dense, strict=False)
+        self._saved(folder, saved)
 
     def _dense(self) -> dict[str, Tensor]:
         """What all ranks have alike: bias and network."""

@@ -21,7 +21,7 @@ from torch import Tensor
 from freqsgd.data.dataset import DataError
 from freqsgd.data.files import replacing
 
-__all__ = ["FORMAT", "describe", "load", "save"]
+__all__ = ["FORMAT", "describe", "digest", "load", "save"]
 
 FORMAT = 1
 _BLOCK = 1 << 24  # bytes that are read or written at a time
@@ -58,6 +58,11 @@ def describe(path: Path) -> dict[str, Any]:
     return _open(path)[0]
 
 
+def digest(path: Path) -> str:
+    """Tells the content of a file from others, without a check that it is so."""
+    return _open(path)[1].get("digest", "")
+
+
 def load(
     path: Path, into: Mapping[str, Tensor] | None = None
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -68,13 +73,13 @@ def load(
         into: tensors to read into where name, shape and type agree; others are new
     """
     description, metadata = _open(path)
-    digest = _Digest(metadata["freqsgd"])
+    found = _Digest(metadata["freqsgd"])
     try:
         with path.open("rb") as file:
-            tensors = _read(file, into or {}, digest)
+            tensors = _read(file, into or {}, found)
     except (OSError, KeyError, ValueError) as error:
         raise DataError(f"{path} is damaged or not a file of freqsgd ({error})") from error
-    if metadata.get("digest") != digest.text():
+    if metadata.get("digest") != found.text():
         raise DataError(f"{path} was changed after it was written: its checksum does not match")
     return tensors, description
 

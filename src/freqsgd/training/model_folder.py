@@ -89,9 +89,10 @@ def load_model(folder: Path) -> tuple[FM, dict[str, Any]]:
 def check_whole(path: Path, description: dict[str, Any]) -> None:
     """Refuse a file whose tables are in shards."""
     if "shards" in description:
+        files = len(description["shards"]["digests"])
         raise DataError(
-            f"{path}: its tables are in {description['shards']['files']} shards; make one file of "
-            f"them: freqsgd convert {path.parent} --out DIR"
+            f"{path}: its tables are in {files} shards; make one file of them: freqsgd convert "
+            f"{path.parent} --out DIR"
         )
 
 

@@ -152,7 +152,9 @@ class LocalTrainer:
 
     def load(self, folder: Path, tensors: dict[str, Tensor]) -> dict[str, Any]:
         """Go on from a checkpoint, whose tensors are read into those of the run."""
-        loaded, saved = checkpoint.load(folder / CHECKPOINT, {**self._tensors(), **tensors})
+        path = folder / CHECKPOINT
+        model_folder.check_whole(path, checkpoint.describe(path))
+        loaded, saved = checkpoint.load(path, {**self._tensors(), **tensors})
         if loaded:
             self.model.load_state_dict(part_of(loaded, "model"))
             state = part_of(loaded, "optimizer")
