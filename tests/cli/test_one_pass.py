@@ -143,6 +143,18 @@ def test_compare_writes_results_report_and_the_best_models(days, command, tmp_pa
         assert name in printed
 
 
+def test_there_is_no_cap_where_it_is_infinite(days, command, tmp_path):
+    options = [*QUICK, "--data", days / "parquet", "--lr", 1]
+    runs = []
+    for name, cap in (("capped", []), ("free", ["--max-lr", "inf"])):
+        command("train", *options, *cap, "--out", name)
+        runs += results_of(tmp_path / name)["runs"]
+    capped, free = runs
+    assert capped["max_lr"] > 0
+    assert free["max_lr"] is None
+    assert free["test_ne"] != capped["test_ne"]
+
+
 def test_batches_are_counted_at_rates_of_their_own(days, command, tmp_path):
     batches = [*QUICK, "--data", days / "parquet", "--count", "batch", "--dense-lr", 0.25]
     command("compare", *batches, "--optimizers", "cfsgd,sgd", "--out", "out")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 import math
+from dataclasses import asdict
 
 import pytest
 
@@ -50,3 +52,10 @@ def test_counting_that_makes_no_sense_is_refused(options, said):
 def test_only_cfsgd_counts_batches(name):
     with pytest.raises(ValueError, match=f"count 'batch' is for cfsgd, .* not for {name}"):
         Rule(name, 1.0, count="batch")
+
+
+def test_a_cap_that_is_infinite_is_none_in_the_law_and_in_json():
+    rule = Rule("cfsgd", lr=1.0, max_lr=math.inf)
+    assert rule.law.max_lr is None
+    assert json.loads(json.dumps(rule.plain, allow_nan=False))["max_lr"] is None
+    assert rule.plain == {**asdict(rule), "max_lr": None}

@@ -50,7 +50,7 @@ def fit_sharded(
         join()
         agree(
             {
-                **asdict(rule),
+                **rule.plain,
                 **pass_settings(settings),
                 **asdict(plan),
                 "sharding": sharding,

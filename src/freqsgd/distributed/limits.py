@@ -54,7 +54,7 @@ def check_rule(rule: Rule) -> None:
     check_rule_options(
         optimizer=rule.optimizer,
         count=rule.count,
-        max_lr=rule.max_lr,
+        max_lr=rule.law.max_lr,
         halflife=rule.halflife,
         weight_decay=rule.weight_decay,
         linear_lr_scale=rule.linear_lr_scale,

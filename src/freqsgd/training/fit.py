@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +102,7 @@ class _Run(Run[FM]):
             frequencies=frequencies_for(data, rule),
             expected=expected,
         )
-        options: dict[str, Any] = {"rule": asdict(asked), "settings": plain_settings(settings)}
+        options: dict[str, Any] = {"rule": asked.plain, "settings": plain_settings(settings)}
         super().__init__(
             model,
             engine,

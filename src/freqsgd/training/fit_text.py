@@ -89,7 +89,7 @@ class _Run(Run[WordModel]):
             word_engine(model, rule, cut, corpus.counts, threads),
             rule,
             settings,
-            options={"rule": asdict(asked), "settings": _that_apply(settings)},
+            options={"rule": asked.plain, "settings": _that_apply(settings)},
             rows=np.arange(len(corpus.train)),
             batch_size=settings.batch_size,
             about={**corpus.summary(), "data": corpus.fingerprint},

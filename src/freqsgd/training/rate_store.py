@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +93,7 @@ class RateStore:
 
     def _asked(self, rule: Rule) -> dict[str, Any]:
         """Options, as JSON reads them back."""
-        asked: dict[str, Any] = json.loads(json.dumps({**self._shared, **asdict(rule)}))
+        asked: dict[str, Any] = json.loads(json.dumps({**self._shared, **rule.plain}))
         return asked
 
     def _path(self, rule: Rule) -> Path:

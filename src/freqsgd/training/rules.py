@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from freqsgd.optim._counting import check_options
 from freqsgd.rates import RateLaw
@@ -90,7 +91,7 @@ class Rule:
         return RateLaw(
             lr=self.lr or 0.0,
             power=0.5 if aware else 0.0,
-            max_lr=self.max_lr if aware else None,
+            max_lr=self.max_lr if aware and self.max_lr != math.inf else None,
             weight_decay=self.weight_decay,
             weight_decay_power=self.weight_decay_power,
         )
@@ -112,6 +113,11 @@ class Rule:
     def most_counted(self, samples: int, width: int, batch_size: int) -> int:
         """The most that so many samples can count for a row of a field with so many columns."""
         return -(-samples // batch_size) if self.count == "batch" else samples * width
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """All options, as JSON can hold them: an infinite cap is none."""
+        return {k: None if v == math.inf else v for k, v in asdict(self).items()}
 
     @property
     def counts(self) -> bool:

@@ -69,7 +69,7 @@ class StreamRun:
         del summary["rows"]
         self.about = {**summary, "data": stream.fingerprint}
         self.options = {
-            "rule": asdict(rule),
+            "rule": rule.plain,
             "settings": pass_settings(settings),
             "pass": asdict(plan),
         }
