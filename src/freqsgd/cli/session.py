@@ -86,6 +86,9 @@ def _watching(threads: int | None, out: Path | None) -> Iterator[Watcher]:
 
 def command_line() -> str:
     """The command that was given, as it begins a run: a resumed one has the same results."""
-    ranks = os.environ.get("LOCAL_WORLD_SIZE")
-    start = [] if ranks is None else ["torchrun", "--nproc-per-node", ranks, "-m"]
+    start: list[str] = []
+    if "LOCAL_WORLD_SIZE" in os.environ:  # of torchrun
+        start = ["torchrun", "--nproc-per-node", os.environ["LOCAL_WORLD_SIZE"], "-m"]
+        if os.environ.get("GROUP_WORLD_SIZE", "1") != "1":
+            start[1:1] = ["--nnodes", os.environ["GROUP_WORLD_SIZE"]]
     return shlex.join([*start, "freqsgd", *(part for part in sys.argv[1:] if part != "--resume")])
