@@ -18,7 +18,7 @@ from freqsgd.data.dataset import DataError
 from freqsgd.training.compare_streams import add_run, describe_stream
 from freqsgd.training.rules import Rule
 
-__all__ = ["ENGINES", "check_engine", "train_sharded"]
+__all__ = ["ENGINES", "check_engine", "train_sharded", "wait_for_ranks"]
 
 ENGINES = ("freqsgd", "torchrec")
 
@@ -66,10 +66,21 @@ def train_sharded(
             listener=watcher.streaming if leads else None,
         )
         if not leads:
+            wait_for_ranks()
             raise typer.Exit(2 if record["stopped"] == "diverged" else 0)
         results = describe_stream(stream, settings, threads, command_line())
         add_run(results, stream, record)
     return results
+
+
+def wait_for_ranks() -> None:
+    """Let none end before the first has written its results: torchrun stops all when one fails."""
+    import torch.distributed as dist
+
+    from freqsgd.distributed.group import lost_rank
+
+    with lost_rank():
+        dist.barrier()
 
 
 def _check_counting(rule: Rule, batch_size: int) -> None:

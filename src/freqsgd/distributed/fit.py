@@ -9,6 +9,7 @@ from typing import Any
 
 from freqsgd.distributed.group import agree, join, lost_rank
 from freqsgd.distributed.libraries import require_torchrec
+from freqsgd.distributed.limits import check_rule
 from freqsgd.streams.stream import Stream
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
@@ -42,6 +43,7 @@ def fit_sharded(
         folder: of all ranks; holds tables in shards, which ``freqsgd convert`` puts together
         resume: go on from the folder's checkpoint, of any number of ranks
     """
+    check_rule(rule)
     require_torchrec()
     from freqsgd.distributed.trainer import ShardedTrainer
 

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from freqsgd.data.dataset import DataError
 from freqsgd.distributed.group import any_rank, gather_texts
 from freqsgd.distributed.layout import Layout
-from freqsgd.distributed.limits import check_rule
 from freqsgd.distributed.model import ShardedFM, part_of_batch
 from freqsgd.distributed.sharding import dense_parameters, shard
 from freqsgd.distributed.shards import load_rows, remove_others, save_rows, shards_folder
@@ -53,7 +52,6 @@ class ShardedTrainer:
     _shards: dict[str, Any] | None = None  # that are on the disk, and named by a file there
 
     def __init__(self, stream: Stream, rule: Rule, settings: Settings, sharding: str) -> None:
-        check_rule(rule)
         self.stream, self.rule, self.settings, self.sharding = stream, rule, settings, sharding
         self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
         self.leads = self.rank == 0
