@@ -96,6 +96,13 @@ def test_whole_tables_are_not_spread_over_more_hosts_than_there_are() -> None:
     assert plan(SMALL, host_memory=10**9, hosts=2)["exchange"]["table-wise"] is not None
 
 
+def test_a_network_takes_its_time_for_the_bytes() -> None:
+    for each in plan(PAPER, host_memory=10**12, network=2e9)["exchange"].values():
+        assert each["seconds"] == each["total"] / 2e9
+    for each in plan(PAPER, host_memory=10**12)["exchange"].values():
+        assert each["seconds"] is None
+
+
 def test_counts_beyond_what_counters_hold_are_told() -> None:
     long = plan(replace(SMALL, examples=2**31), host_memory=10**9)
     assert any("8 bytes here" in note for note in long["notes"])

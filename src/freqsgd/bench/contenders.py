@@ -46,10 +46,12 @@ def click_log(features: int, tokens: int, rows: int, days: int = 1) -> ClickLog:
     return ClickLog((tokens,) * features, exponents, days=days, rows=rows)
 
 
-def examples(features: int, tokens: int, batch_size: int, number: int) -> Examples:
-    """So many batches, hashed to tables of as many rows as there are tokens."""
+def examples(
+    features: int, tokens: int, batch_size: int, number: int, rows: int | None = None
+) -> Examples:
+    """So many batches, hashed to tables of as many rows as there are tokens, or of ``rows``."""
     log = click_log(features, tokens, number * batch_size)
-    stream = ClickStream(log, [tokens] * features)
+    stream = ClickStream(log, [rows or tokens] * features)
     taken = list(batches(stream.chunks(0, 1), batch_size))
     ids = np.concatenate([batch.ids for batch in taken])
     labels = np.concatenate([batch.labels for batch in taken])

@@ -36,7 +36,8 @@ class BenchSizes:
 
     Args:
         features: of an example
-        tokens: of a feature where vectors have 16 numbers; where they have 64, a quarter of these
+        tokens: of a feature, and rows of its table; a quarter of these where vectors have 64
+            numbers, not 16
         batch_size: examples of a step
         rounds: of which the median is taken
         copied: bytes that are copied
@@ -119,13 +120,13 @@ def _torchrec_version() -> str | None:
 
 def _steps(sizes: BenchSizes, dim: int, torchrec: bool) -> list[dict[str, Any]]:
     """Rows looked up and updated in a second, by contenders that take turns."""
-    tokens = sizes.tokens * 16 // dim
-    some = examples(sizes.features, tokens, sizes.batch_size, 6)
+    rows = sizes.tokens * 16 // dim
+    some = examples(sizes.features, sizes.tokens, sizes.batch_size, 6, rows)
     contenders, row_bytes = _contenders(some, dim, torchrec)
     found = _take_turns(contenders, sizes.rounds)
     return [
         _rate(what, "rows", [sizes.features * speed for speed in speeds])
-        | {"dim": dim, "row_bytes": row_bytes[what], "table_rows": sizes.features * tokens}
+        | {"dim": dim, "row_bytes": row_bytes[what], "table_rows": sizes.features * rows}
         for what, speeds in found.items()
     ]
 

@@ -75,11 +75,15 @@ def _optimizers(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _exchange(ways: dict[str, dict[str, int] | None]) -> Table:
+def _exchange(ways: dict[str, dict[str, Any] | None]) -> Table:
     table = _table("", *ways)
     for part, name in _PARTS.items():
-        cells = ("-" if sent is None else _bytes(sent[part]) for sent in ways.values())
-        table.add_row(name, *cells)
+        table.add_row(
+            name, *("-" if sent is None else _bytes(sent[part]) for sent in ways.values())
+        )
+    if any(sent is not None and sent["seconds"] is not None for sent in ways.values()):
+        times = ("-" if sent is None else f"{sent['seconds']:.3g} s" for sent in ways.values())
+        table.add_row("at --network", *times)
     return table
 
 

@@ -86,7 +86,7 @@ def plan(
         "one_process": {"bytes": alone, "fits": fits},
         "optimizers": rows,
         "hosts": fleet.hosts,
-        "exchange": {how: _sent(each) for how, each in exchanges.items()},
+        "exchange": {how: _sent(each, network) for how, each in exchanges.items()},
         "rates": None if rates is None else rates.measured,
         "predictions": [_predicted(each, work) for each in predictions],
         "no_prediction": missing,
@@ -118,8 +118,12 @@ def _exchanges(work: Workload, fleet: Fleet, usable: int) -> dict[str, Exchange 
     }
 
 
-def _sent(exchange: Exchange | None) -> dict[str, int] | None:
-    return None if exchange is None else {**asdict(exchange), "total": exchange.total}
+def _sent(exchange: Exchange | None, network: float | None) -> dict[str, Any] | None:
+    """Bytes, and the least seconds that a network takes for them."""
+    if exchange is None:
+        return None
+    seconds = None if network is None else exchange.total / network
+    return {**asdict(exchange), "total": exchange.total, "seconds": seconds}
 
 
 def _predictions(
@@ -174,7 +178,7 @@ def _bottleneck(
     memory = "not memory: one process holds it" if fits else f"memory asks for {needed} hosts"
     spread = [each for each in predictions if each.how == "row-wise" and each.hosts > 1]
     if not spread:
-        return memory
+        return memory if fits else f"{memory}; what takes the time of a step is not known"
     seconds = spread[0].seconds
     names = {
         "updates": "row updates",

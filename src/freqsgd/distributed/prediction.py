@@ -131,7 +131,7 @@ def predict_hosts(
     assumptions = [*_of_updates(fleet, rates, "TorchRec's"), *_of_model(work)]
     if fleet.hosts > 1:
         assumptions += [
-            "tokens are spread evenly over the hosts",
+            "tokens are spread evenly over the hosts, and each host reads all examples",
             f"each host sends {network / 1e9:.2f} GB/s ({whence})",
             "nothing overlaps: exchange waits for updates, and updates wait for the exchange",
         ]
