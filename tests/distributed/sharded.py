@@ -49,8 +49,8 @@ class BagStream(MemoryStream):
 STREAMS: dict[str, Callable[[], MemoryStream]] = {"plain": MemoryStream, "bags": BagStream}
 
 
-def settings_of(model: str, batch_size: int = BATCH) -> Settings:
-    return Settings(model=model, batch_size=batch_size, **MODELS[model])
+def settings_of(model: str, batch_size: int = BATCH, seed: int = 0) -> Settings:
+    return Settings(model=model, batch_size=batch_size, seed=seed, **MODELS[model])
 
 
 class StoppedError(Exception):
@@ -89,15 +89,16 @@ def train(rank: int, model: str, options: dict[str, Any]) -> dict[str, Any]:
         return {}
     return {
         "record": record,
-        "rows": [tuple(part) for part in held_rows(trained)],
+        "rows": {f"{t} {first:05d}": (w, counts) for t, first, w, counts in held_rows(trained)},
         "others": {k: v for k, v in trained.state_dict().items() if not k.startswith("tables.")},
     }
 
 
 def put_together(results: list[dict[str, Any]]) -> tuple[Tensor, Tensor]:
     """Weights and counts of all ranks' rows, table after table."""
-    parts = sorted((part for result in results for part in result["rows"]), key=lambda p: p[:2])
-    return torch.cat([part[2] for part in parts]), torch.cat([part[3] for part in parts])
+    parts = sorted(part for result in results for part in result["rows"].items())
+    weights, counts = zip(*(rows for _, rows in parts), strict=True)
+    return torch.cat(weights), torch.cat(counts)
 
 
 def counted(stream: MemoryStream, batch_size: int) -> np.ndarray:
