@@ -1,0 +1,224 @@
+"""From ranks to one process and back."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from freqsgd.data.dataset import DataError
+from freqsgd.distributed.convert import convert
+from freqsgd.training import Rule, Settings, checkpoint, fit
+from freqsgd.training.model_folder import MODEL, load_model
+from freqsgd.training.one_pass import fit_stream
+from freqsgd.training.resuming import CHECKPOINT
+from tests.integration.ranks import Ranks
+from tests.training.made_up import dataset
+
+from .sharded import (
+    MODELS,
+    PLAN,
+    RULE,
+    BagStream,
+    StoppedError,
+    assert_like_one_process,
+    close,
+    one_process,
+    put_together,
+    same_record,
+    settings_of,
+    stop_at,
+    train,
+)
+
+STOP = 13
+
+
+def run_alone(
+    folder: Path, model: str = "fm", *, rule: Rule = RULE, stop: int | None = None
+) -> Any:
+    """One process begins a run, or goes on with it."""
+    run = (BagStream(), rule, settings_of(model), PLAN)
+    if stop is None:
+        return fit_stream(*run, folder=folder, resume=True)
+    with pytest.raises(StoppedError):
+        fit_stream(*run, folder=folder, listener=stop_at(stop))
+    return None
+
+
+@pytest.fixture(scope="module")
+def broken_off(
+    ranks: Ranks, tmp_path_factory: pytest.TempPathFactory
+) -> dict[tuple[str, str], Path]:
+    """Folders of runs that were broken off, by model and by who ran."""
+    folder = tmp_path_factory.mktemp("runs")
+    for model in MODELS:
+        run_alone(folder / model / "alone", model, stop=STOP)
+        ranks.run(train, model, {"folder": str(folder / model / "ranks"), "stop": STOP})
+    return {(model, who): folder / model / who for model in MODELS for who in ("alone", "ranks")}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_one_process_goes_on_with_what_ranks_began(
+    broken_off: Any, model: str, tmp_path: Path
+) -> None:
+    assert convert(broken_off[model, "ranks"], tmp_path) == "a checkpoint for one process"
+    assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
+    trained, record = run_alone(tmp_path, model)
+    expected, whole = one_process(model)
+    for name, value in expected.state_dict().items():
+        close(trained.state_dict()[name], value)
+    same_record(record, whole, 1e-5)
+    assert record.keys() == whole.keys()
+    assert [record[name] for name in ("state_bytes", "parameter_bytes")] == [
+        whole[name] for name in ("state_bytes", "parameter_bytes")
+    ]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_ranks_go_on_with_what_one_process_began(
+    ranks: Ranks, broken_off: Any, model: str, tmp_path: Path
+) -> None:
+    said = "a checkpoint for --engine torchrec, with any number of ranks"
+    assert convert(broken_off[model, "alone"], tmp_path) == said
+    results = ranks.run(train, model, {"folder": str(tmp_path), "resume": True})
+    assert_like_one_process(results, model)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [MODEL, "shards-42"]
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("who", ["alone", "ranks"])
+def test_there_and_back_nothing_has_changed(
+    broken_off: Any, model: str, who: str, tmp_path: Path
+) -> None:
+    began = broken_off[model, who]
+    if who == "ranks":  # whose shards are others than those that convert writes
+        convert(began, tmp_path / "one")
+        began = tmp_path / "one"
+    convert(began, tmp_path / "there")
+    convert(tmp_path / "there", tmp_path / "back")
+    (before, described), (after, told) = (
+        checkpoint.load(folder / CHECKPOINT) for folder in (began, tmp_path / "back")
+    )
+    assert before.keys() == after.keys()
+    for name, value in before.items():
+        assert torch.equal(after[name], value), name
+        assert after[name].dtype == value.dtype
+    described.pop("torch_threads", None)
+    assert told == described
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_model_of_ranks_becomes_one_of_one_process(
+    ranks: Ranks, model: str, tmp_path: Path
+) -> None:
+    results = ranks.run(train, model, {"folder": str(tmp_path / "ranks")})
+    with pytest.raises(DataError, match=r"its tables are in 2 shards; .*freqsgd convert"):
+        load_model(tmp_path / "ranks")
+    assert convert(tmp_path / "ranks", tmp_path / "one") == "a model"
+    assert [path.name for path in (tmp_path / "one").iterdir()] == [MODEL]
+    loaded, description = load_model(tmp_path / "one")
+    weight, _ = put_together(results)
+    state = loaded.state_dict()
+    assert torch.equal(state.pop("tokens.weight"), weight[:, : loaded.dim + 1])
+    for name, value in state.items():
+        assert torch.equal(value, results[0]["others"][name])
+    assert description["record"] == results[0]["record"]
+    ids = torch.from_numpy(BagStream().whole(2, 3)[0])
+    close(loaded(ids), one_process(model)[0](ids))
+
+
+def forget_shape(folder: Path) -> None:
+    tensors, described = checkpoint.load(folder / CHECKPOINT)
+    del described["shape"]
+    checkpoint.save(folder / CHECKPOINT, tensors, described)
+
+
+def other_size(folder: Path) -> None:
+    tensors, described = checkpoint.load(folder / CHECKPOINT)
+    described["shape"]["sizes"][0] += 2
+    checkpoint.save(folder / CHECKPOINT, tensors, described)
+
+
+def other_step(folder: Path) -> None:
+    """A file of the same run, and of the same name, from an earlier checkpoint."""
+    path = folder / "shards-11" / "00001-of-00002.safetensors"
+    tensors, described = checkpoint.load(path)
+    tensors["field0.30.weight"] += 1
+    checkpoint.save(path, tensors, described)
+
+
+def change_last(change: str) -> Any:
+    def edit(folder: Path) -> None:
+        path = folder / "shards-11" / "00001-of-00002.safetensors"
+        content = path.read_bytes()
+        if change == "gone":
+            path.unlink()
+        elif change == "cut":
+            path.write_bytes(content[:-9])
+        else:
+            path.write_bytes(content[:-9] + b"tampered!")
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("who", "edit", "said"),
+    [
+        ("ranks", change_last("gone"), "there is no .*shards-11/00001-of-00002.safetensors"),
+        ("ranks", change_last("cut"), "00001-of-00002.safetensors is damaged"),
+        ("ranks", change_last("tampered"), "00001-of-00002.safetensors was changed after"),
+        ("ranks", other_step, "00001-of-00002.safetensors is not the file that was saved"),
+        ("ranks", other_size, "does not hold 2 of the rows of field0 .* tables of another size"),
+        ("alone", forget_shape, "was written by an earlier version, or not with --one-pass"),
+    ],
+)
+def test_what_is_damaged_is_refused(
+    broken_off: Any, who: str, edit: Any, said: str, tmp_path: Path
+) -> None:
+    shutil.copytree(broken_off["fm", who], tmp_path / "run")
+    edit(tmp_path / "run")
+    with pytest.raises(DataError, match=said):
+        convert(tmp_path / "run", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_cannot_be_converted_is_refused(broken_off: Any, tmp_path: Path) -> None:
+    out, run = tmp_path / "out", broken_off["fm", "ranks"]
+    with pytest.raises(DataError, match=f"nowhere holds neither {MODEL} nor {CHECKPOINT}"):
+        convert(tmp_path / "nowhere", out)
+    with pytest.raises(DataError, match=f"ranks holds a {CHECKPOINT} already"):
+        convert(run, run)
+    run_alone(tmp_path / "one")
+    with pytest.raises(DataError, match=f"one holds a {MODEL} already"):
+        convert(run, tmp_path / "one")
+    with pytest.raises(DataError, match="a model of one process, which has no counts to go on"):
+        convert(tmp_path / "one", out)
+    run_alone(tmp_path / "occurrences", rule=Rule("cfsgd", 1.0), stop=STOP)
+    with pytest.raises(
+        DataError, match=r"kernel has no count='occurrence' .* take count=\"batch\""
+    ):
+        convert(tmp_path / "occurrences", out)
+    run_alone(tmp_path / "sgd", rule=Rule("sgd", 1.0), stop=STOP)
+    with pytest.raises(DataError, match="kernel has no optimizer 'sgd'"):
+        convert(tmp_path / "sgd", out)
+    diverged = Rule("cfsgd", 1e30, count="batch")
+    fit_stream(BagStream(), diverged, settings_of("fm"), PLAN, folder=tmp_path / "diverged")
+    with pytest.raises(DataError, match="is of a run that diverged"):
+        convert(tmp_path / "diverged", out)
+    assert not out.exists()
+
+
+def test_the_checkpoint_of_epochs_is_refused(tmp_path: Path) -> None:
+    def stop(*_: Any) -> None:
+        if (tmp_path / "run" / CHECKPOINT).exists():
+            raise StoppedError
+
+    settings = Settings(dim=4, batch_size=64, epochs=3, checkpoint_steps=2)
+    with pytest.raises(StoppedError):
+        fit(dataset(), Rule("cfsgd", 1.0), settings, folder=tmp_path / "run", listener=stop)
+    with pytest.raises(DataError, match="not with --one-pass"):
+        convert(tmp_path / "run", tmp_path / "out")
