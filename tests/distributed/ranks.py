@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -21,16 +20,15 @@ def start_ranks(*args: str | Path, ranks: int = 2, restarts: int = 0) -> subproc
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
-        start_new_session=True,
     )
 
 
 def finish_ranks(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
-    """Wait for what was started; whatever is left of it after the time allowed is killed."""
+    """Wait for what was started; whatever is left of it after the time allowed is ended."""
     try:
         out, err = process.communicate(timeout=TIMEOUT)
     except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)
+        process.terminate()  # torchrun ends its ranks, which are in sessions of their own
         process.communicate()
         raise
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)

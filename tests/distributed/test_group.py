@@ -6,14 +6,18 @@ import math
 import subprocess
 import sys
 import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 
 from freqsgd.data.dataset import DataError
 from freqsgd.distributed import agree, any_rank, check_loss, gather_texts
+from freqsgd.distributed.group import _meet
 from freqsgd.training.engine import DivergedError
 from tests.integration.ranks import Ranks
 
@@ -108,3 +112,22 @@ def test_a_process_of_its_own_is_a_group_of_one() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "['alone'] False\n"
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_ranks_that_start_again_meet_each_other_and_not_those_before(late: int) -> None:
+    """In a store that keeps what earlier ranks wrote, also one that ended before it met others."""
+    server = dist.TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
+
+    def meet(rank: int) -> str:
+        time.sleep(1.5 * (rank == late))
+        store = dist.TCPStore("localhost", server.port, is_master=False, wait_for_workers=False)
+        return _meet(store, rank, 3)
+
+    words = []
+    with ThreadPoolExecutor(3) as pool:
+        for _ in range(2):
+            words += [{*pool.map(meet, range(3))}]
+            server.set("first", "gone")
+    assert [len(each) for each in words] == [1, 1]
+    assert not words[0] & words[1]

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from freqsgd.distributed.group import agree, join, lost_rank
+from freqsgd.distributed.group import agree, any_rank, join, lost_rank
 from freqsgd.distributed.libraries import require_torchrec
 from freqsgd.distributed.limits import check_rule
 from freqsgd.streams.stream import Stream
@@ -64,7 +64,7 @@ def fit_sharded(
         )
         trainer = ShardedTrainer(stream, rule, settings, sharding)
         run = StreamRun(stream, rule, settings, plan, trainer, folder)
-        record = run.start(resume or _restarted(), listener)
+        record = run.start(any_rank(resume or _restarted()), listener)
     return trainer.model, record
 
 

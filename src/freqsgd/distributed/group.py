@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import math
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.rendezvous import rendezvous
 
 from freqsgd.data.dataset import DataError
 
@@ -23,10 +26,34 @@ def join() -> None:
     if dist.is_initialized():
         return
     if "WORLD_SIZE" in os.environ:
-        dist.init_process_group("gloo")
+        store, rank, ranks = next(rendezvous("env://"))
+        store = dist.PrefixStore(_meet(store, rank, ranks), store)  # type: ignore[attr-defined]
     else:
-        store = dist.HashStore()  # type: ignore[attr-defined]
-        dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+        store, rank, ranks = dist.HashStore(), 0, 1  # type: ignore[attr-defined]
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
+
+
+def _meet(store: Any, rank: int, ranks: int) -> str:
+    """A word that all ranks of this start know, and none before.
+
+    When torchrun starts ranks again, its store still has the addresses of those that are no more,
+    and ranks that took them for each other's would wait for ever.
+    """
+    own = secrets.token_hex(8)
+    if rank == 0:
+        store.set("first", own)
+        for other in range(1, ranks):
+            answer = store.get(f"{own}/{other}").decode()  # waits for it
+            store.set(f"{own}/{other}/{answer}", "")
+        return own
+    while True:
+        first: str = store.get("first").decode()
+        store.set(f"{first}/{rank}", own)
+        try:
+            store.wait([f"{first}/{rank}/{own}"], timedelta(seconds=1))
+        except dist.DistStoreError:  # which an earlier first rank leaves without an answer
+            continue
+        return first
 
 
 def gather_texts(text: str) -> list[str]:
