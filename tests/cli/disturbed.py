@@ -1,0 +1,56 @@
+"""The command line on ranks of which some are killed, or wait for Ctrl-C.
+
+The environment variable DISTURB says which, where: ``attempt.rank.what.step`` for each.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any
+
+from freqsgd.cli.app import run
+from freqsgd.distributed import require_torchrec
+from freqsgd.training import checkpoint
+from freqsgd.training.resuming import CHECKPOINT
+
+ATTEMPT, RANK = (os.environ[name] for name in ("TORCHELASTIC_RESTART_COUNT", "RANK"))
+
+
+def disturb(what: str, step: int) -> None:
+    """Do what is asked of this rank at this moment, if anything."""
+    asked = os.environ["DISTURB"].split()
+    if f"{ATTEMPT}.{RANK}.{what}.{step}" in asked:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if f"{ATTEMPT}.{RANK}.wait.{step}" in asked:
+        print("waiting", flush=True)
+        while signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            time.sleep(0.01)  # until Ctrl-C was noticed
+
+
+def main() -> None:
+    require_torchrec()
+    from freqsgd.distributed.trainer import ShardedTrainer
+
+    save, learn = checkpoint.save, ShardedTrainer.learn
+    begun: list[int] = []
+
+    def save_disturbed(path: Any, tensors: Any, description: Any) -> None:
+        if path.name == CHECKPOINT:
+            disturb("save", description["steps"])
+        save(path, tensors, description)
+
+    def learn_disturbed(self: Any, *batch: Any) -> None:
+        if not begun:
+            begun.append(self.steps)
+            print(f"attempt {ATTEMPT} of rank {RANK} begins with step {self.steps}", flush=True)
+        disturb("learn", self.steps)
+        learn(self, *batch)
+
+    checkpoint.save, ShardedTrainer.learn = save_disturbed, learn_disturbed
+    run()
+
+
+if __name__ == "__main__":
+    main()
