@@ -107,10 +107,10 @@ def test_tables_of_another_size_are_refused(tmp_path: Path) -> None:
 
 
 def test_only_other_shards_are_removed(tmp_path: Path) -> None:
-    for name in ("shards-3", "shards-12", "shards-1", "other"):
+    for name in ("shards-3", "shards-12", "shards-1", "other", "shards-old"):
         saved(tmp_path / name)
     remove_others(tmp_path, "shards-12")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "shards-12"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "shards-12", "shards-old"]
     remove_others(tmp_path, None)
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
 

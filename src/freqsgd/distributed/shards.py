@@ -74,8 +74,9 @@ def load_rows(folder: Path, digests: Sequence[str], targets: Sequence[Rows]) -> 
 
 def remove_others(folder: Path, kept: str | None) -> None:
     """Remove the tables of earlier checkpoints."""
-    for path in folder.glob(shards_folder(0)[:-1] + "*"):
-        if path.name != kept:
+    for path in folder.glob("shards-*"):
+        steps = path.name.removeprefix("shards-")
+        if steps.isdecimal() and path.name != kept:
             shutil.rmtree(path, ignore_errors=True)
 
 
