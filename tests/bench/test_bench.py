@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import torch
 from freqsgd.bench import FULL, QUICK, measure, measuring, read_rates, stored_bench, write_bench
 from freqsgd.bench.contenders import Bags, engine_steps, examples, torch_steps
 from freqsgd.bench.transfers import copy_rates, loopback_rates
+from freqsgd.cli.bench_table import print_bench
 from freqsgd.data.dataset import DataError
 from freqsgd.distributed.prediction import Rates
 from freqsgd.nn import FM
@@ -57,13 +59,18 @@ def test_torchrec_is_measured_where_it_is_installed(bench: dict[str, Any]) -> No
     assert not torch.distributed.is_initialized()
 
 
-def test_without_it_the_rest_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_it_the_rest_is_measured_and_the_reason_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def refuse() -> None:
         raise DataError("it is not there")
 
     monkeypatch.setattr(measuring, "require_torchrec", refuse)
     bench = measure(TINY)
     assert bench["machine"]["torchrec"] is None
+    assert bench["machine"]["no_torchrec"] == "it is not there"
+    print_bench(bench)
+    assert "it is not there" in capsys.readouterr().out
     assert Rates.of(bench).torchrec == []
 
 
@@ -77,6 +84,8 @@ def test_without_it_the_rest_is_measured(monkeypatch: pytest.MonkeyPatch) -> Non
         lambda text: text.replace('"loopback"', '"somewhere"'),
         lambda text: text.replace('"per_second": ', '"per_second": -'),
         lambda text: text.replace('"threads"', '"fibres"'),
+        lambda text: re.sub('"threads": [0-9]+', '"threads": 0', text),
+        lambda text: re.sub('"row_bytes": [0-9]+', '"row_bytes": 0', text),
     ],
 )
 def test_what_bench_did_not_write_is_refused(bench: dict[str, Any], tmp_path: Path, damage) -> None:

@@ -93,12 +93,14 @@ def test_the_table_and_the_file_tell_the_same(tmp_path: Path, rates: Path) -> No
     told = run(f"plan --host-memory 64GB {sizes}", "--bench", rates, "--out", out)
     saved = json.loads(out.read_text())
     assert saved == planned(sizes, "--bench", rates)
-    assert saved["host"]["network"] == 25e9 / 8
+    assert saved["host"]["network_bytes_per_second"] == 25e9 / 8
     assert "prediction, from rates measured on Z80, 2 threads, 2031-02-03" in told
     for each in saved["predictions"]:
-        assert f"{each['examples_per_second']:,.0f}" in told
-    for assumption in saved["predictions"][1]["assumptions"]:
-        assert assumption.split()[0] in told
+        speed = round(each["examples_per_second"])
+        assert f"about {round(speed, 2 - len(str(speed))):,} " in told
+    starts = {line[14:].split("  ")[0][:40] for line in told.splitlines()}
+    for text in [*saved["predictions"][1]["assumptions"], *saved["notes"]]:
+        assert text[:40] in starts  # each begins a line
     assert "Bottleneck" in told
 
 
@@ -148,7 +150,11 @@ def test_data_has_its_own_sizes(tmp_path: Path) -> None:
         ("--features 3 --rows 5 --hosts 0", "--hosts must be at least 1"),
         ("--features 3 --rows 5 --host-cores -1", "--host-cores must be at least 1"),
         ("--features 3 --rows 5 --label click", "--label does not go with numbers"),
-        ("--features 3 --rows 5 --network fast", "--network takes a number"),
+        (
+            "--features 3 --rows 5 --network fast",
+            "--network takes a number such as 25G or 100M, in bits",
+        ),
+        ("--features 3 --rows 5 --out .", "cannot write .: it is a folder"),
         ("--features 3 --rows 5 --optimizers cfsgd,lion", "unknown optimizer 'lion'"),
         ("--features 3 --rows 5 --optimizers ,", "--optimizers names none"),
         ("--features 3 --rows 5 --bench none.json", "cannot read none.json"),
@@ -168,6 +174,7 @@ def test_memory_that_is_not_given_is_that_of_this_machine(monkeypatch: pytest.Mo
     command = "plan --json --features 2 --rows 10 --batch-size 10"
     monkeypatch.setattr("freqsgd.cli.plan.available_memory", lambda: 5 * 10**9)
     assert json.loads(run(command))["host"]["memory"] == 5 * 10**9
+    assert "a host of 5.0 GB, which is free here now" in run(command.replace("--json", ""))
     monkeypatch.setattr("freqsgd.cli.plan.available_memory", lambda: None)
     with pytest.raises(DataError, match="say --host-memory"):
         run(command)
@@ -176,8 +183,9 @@ def test_memory_that_is_not_given_is_that_of_this_machine(monkeypatch: pytest.Mo
 def test_bench_keeps_what_plan_predicts_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(bench_command, "FULL", TINY)
     monkeypatch.setattr(bench_command, "QUICK", TINY)
-    told = run("bench --quick")
+    told = run("bench")
     assert "FM, torch EmbeddingBag(sparse) + Adagrad" in told
     assert "quick: tables this small fit the cache" in told
     assert str(tmp_path / "cache" / "bench.json") in told
@@ -186,6 +194,44 @@ def test_bench_keeps_what_plan_predicts_from(
     printed = run("bench --quick --json --threads 1 --out", out)
     assert json.loads(printed) == json.loads(out.read_text())
     assert json.loads(printed)["machine"]["threads"] == 1
+
+
+def test_a_quick_bench_does_not_replace_a_full_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench_command, "QUICK", TINY)
+    kept = tmp_path / "cache" / "bench.json"
+    kept.parent.mkdir()
+    kept.write_text("of a full run")
+    assert "not kept: rates of --quick are only kept with --out" in run("bench --quick")
+    assert kept.read_text() == "of a full run"
+
+
+def test_a_target_that_cannot_be_written_is_told_before_measuring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(bench_command, "measure", measured)
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(DataError, match="it is a folder; name a file in it"):
+        run("bench --out", tmp_path)
+    with pytest.raises(DataError, match="file is no folder"):
+        run("bench --out", file / "host.json")
+    monkeypatch.setattr("freqsgd.cli.targets.os.access", lambda *_: False)
+    with pytest.raises(DataError, match="no permission to write in"):
+        run("bench --out", tmp_path / "new" / "host.json")
+    assert not (tmp_path / "new").exists()
+
+
+def test_data_has_the_defaults_of_one_pass() -> None:
+    size = planned("--dataset synthetic")["size"]
+    assert (size["dim"], size["batch_size"]) == (16, 1024)
+    size = planned("--features 2 --rows 10")["size"]
+    assert (size["dim"], size["batch_size"]) == (64, 65_536)
+    assert planned("--features 2 --rows 10 --hidden 4")["size"]["dim"] == 16
 
 
 def test_an_interrupted_bench_writes_nothing(

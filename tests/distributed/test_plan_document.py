@@ -17,8 +17,8 @@ PAPER = Workload((10**8,) * 800, columns=800, dim=64, batch_size=65_536)
 SMALL = Workload((1000, 50), columns=2, dim=16, batch_size=100)
 
 
-def hosts_of(document, name: str) -> int:
-    return next(each["hosts"] for each in document["optimizers"] if each["optimizer"] == name)
+def hosts_of(document, name: str, how: str = "row-wise") -> int:
+    return next(each["hosts"][how] for each in document["optimizers"] if each["optimizer"] == name)
 
 
 def test_a_plan_survives_json() -> None:
@@ -68,14 +68,17 @@ def test_hours_follow_the_examples() -> None:
 def test_hosts_that_do_not_hold_it_are_not_predicted() -> None:
     found = plan(PAPER, host_memory=10**12, hosts=3, rates=RATES)
     assert found["predictions"] == []
-    assert f"{hosts_of(found, COUNTER_SGD)} hosts are needed, not 3" in found["no_prediction"]
+    assert (
+        f"{hosts_of(found, COUNTER_SGD)} hosts row-wise or 26 hosts table-wise are needed, not 3"
+        in found["no_prediction"]
+    )
     assert found["bottleneck"].startswith("memory")
 
 
 def test_torchrec_that_was_not_measured_is_not_predicted() -> None:
     found = plan(SMALL, host_memory=10**9, hosts=2, rates=replace(RATES, torchrec=[]))
     assert [each["how"] for each in found["predictions"]] == ["one process"]
-    assert "not installed" in found["no_prediction"]
+    assert "did not measure it" in found["no_prediction"]
 
 
 def test_the_bottleneck_is_the_longest_part_of_a_step() -> None:
@@ -109,6 +112,45 @@ def test_counts_beyond_what_counters_hold_are_told() -> None:
     assert any("16,777,216 batches" in note for note in long["notes"])
     short = plan(replace(SMALL, examples=10**6), host_memory=10**9)
     assert not any("bytes" in note and "count" in note for note in short["notes"])
+
+
+def test_what_one_process_holds_is_planned_where_row_wise_sharding_does_not_fit() -> None:
+    work = replace(PAPER, tables=(1000,) * 800)
+    for rates in (None, RATES):
+        found = plan(work, host_memory=32 * 10**9, rates=rates)
+        assert found["one_process"]["fits"]
+        assert hosts_of(found, COUNTER_SGD) is None
+        assert found["hosts"] == hosts_of(found, COUNTER_SGD, "table-wise") == 2
+        assert found["exchange"]["row-wise"] is None
+        assert "row-wise sharding fits no number of these hosts" in found["notes"]
+    assert [each["how"] for each in found["predictions"]] == ["one process", "table-wise"]
+
+
+def test_whole_tables_fit_where_sums_of_the_batch_would_not() -> None:
+    found = plan(PAPER, host_memory=10**12, hosts=26, rates=RATES)  # 31 tables of 28.4 GB
+    assert found["exchange"]["row-wise"] is None
+    assert [each["how"] for each in found["predictions"]] == ["table-wise"]
+    assert "of a table-wise step" in found["bottleneck"]
+
+
+def test_a_network_too_large_for_one_process_asks_for_several_hosts() -> None:
+    work = Workload((1000,) * 100, columns=100, dim=64, batch_size=10**6, hidden=(16,))
+    found = plan(work, host_memory=10**11, rates=RATES)
+    assert not found["one_process"]["fits"]
+    assert found["hosts"] > 1
+    assert [each["how"] for each in found["predictions"]] == ["row-wise", "table-wise"]
+    one = plan(work, host_memory=10**11, hosts=1, rates=RATES)
+    assert one["predictions"] == []
+    assert "are needed, not 1" in one["no_prediction"]
+
+
+def test_hosts_of_a_counter_that_no_engine_shards_are_marked() -> None:
+    found = plan(PAPER, host_memory=10**12)
+    marked = [each["optimizer"] for each in found["optimizers"] if each["hypothetical"]]
+    assert marked == ["cfsgd"]
+    assert any("no engine shards" in note for note in found["notes"])
+    without = plan(PAPER, host_memory=10**12, optimizers=["adam"])
+    assert not any("no engine shards" in note for note in without["notes"])
 
 
 def test_hosts_too_small_for_a_batch_are_refused() -> None:

@@ -56,6 +56,14 @@ def test_rates_that_cannot_be_are_refused(rate: float) -> None:
         Rates.of(document(rates=[wrong]))
 
 
+def test_machines_and_rows_of_nothing_are_refused() -> None:
+    with pytest.raises(ValueError, match="threads is 0"):
+        Rates.of(document(machine={"cpu": "Z80", "threads": 0}))
+    empty = {"what": "cfsgd", "unit": "rows", "row_bytes": 0, "per_second": 1.0}
+    with pytest.raises(ValueError, match="row_bytes is 0"):
+        Rates.of(document(rates=[empty]))
+
+
 def test_time_of_a_row_lies_on_the_line_through_two_measurements() -> None:
     points = [(100, 1e6), (300, 0.5e6)]  # 1 and 2 microseconds
     for length, microseconds in ((100, 1.0), (200, 1.5), (300, 2.0), (500, 3.0)):

@@ -72,7 +72,7 @@ def measure(sizes: BenchSizes = FULL, progress: _Progress | None = None) -> dict
     _check_memory(sizes)
     begin = time.perf_counter()
     tell = progress or (lambda what, done, total: None)
-    torchrec = _torchrec_version()
+    torchrec, no_torchrec = _torchrec_version()
     rates: list[dict[str, Any]] = []
     with ExitStack() as stack:
         if torchrec is not None:
@@ -94,6 +94,7 @@ def measure(sizes: BenchSizes = FULL, progress: _Progress | None = None) -> dict
             "available_memory": available_memory(),
             "freqsgd": metadata.version("freqsgd"),
             "torchrec": torchrec,
+            "no_torchrec": no_torchrec,
         },
         "sizes": asdict(sizes),
         "seconds": round(time.perf_counter() - begin, 1),
@@ -110,12 +111,13 @@ def _check_memory(sizes: BenchSizes) -> None:
         )
 
 
-def _torchrec_version() -> str | None:
+def _torchrec_version() -> tuple[str | None, str | None]:
+    """Or why it cannot be measured."""
     try:
         require_torchrec()
-    except DataError:
-        return None
-    return metadata.version("torchrec")
+    except DataError as error:
+        return None, str(error)
+    return metadata.version("torchrec"), None
 
 
 def _steps(sizes: BenchSizes, dim: int, torchrec: bool) -> list[dict[str, Any]]:

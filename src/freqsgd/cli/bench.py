@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from freqsgd.bench import FULL, QUICK, measure, write_bench
+from freqsgd.bench import FULL, QUICK, measure, stored_bench, write_bench
 from freqsgd.cli.bench_table import print_bench
 from freqsgd.cli.progress import Watcher, console
+from freqsgd.cli.targets import check_target
 from freqsgd.cli.threads import use_threads
 
 __all__ = ["bench"]
@@ -18,7 +19,10 @@ __all__ = ["bench"]
 
 def bench(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small tables, which fit the cache: too fast.")
+        bool,
+        typer.Option(
+            "--quick", help="Small tables, which fit the cache: too fast; kept only with --out."
+        ),
     ] = False,
     threads: Annotated[int | None, typer.Option(help="Of kernels and torch.")] = None,
     out: Annotated[
@@ -33,6 +37,9 @@ def bench(
 
     Example: freqsgd bench --out host.json
     """
+    path = out if quick else out or stored_bench()
+    if path is not None:
+        check_target(path)
     use_threads(threads)
     try:
         with Watcher() as watcher:
@@ -40,9 +47,16 @@ def bench(
     except KeyboardInterrupt:
         console.print("\ninterrupted: nothing was written")
         raise typer.Exit(130) from None
-    path = write_bench(found, out)
+    if path is not None:
+        write_bench(found, path)
     if as_json:
         print(json.dumps(found, indent=1))
     else:
         print_bench(found)
-        print(f"\nkept in {path}: freqsgd plan predicts from it")
+        print(f"\n{_kept(path, out)}")
+
+
+def _kept(path: Path | None, out: Path | None) -> str:
+    if path is None:
+        return "not kept: rates of --quick are only kept with --out"
+    return f"kept in {path}: freqsgd plan {f'--bench {out} ' if out else ''}predicts from it"

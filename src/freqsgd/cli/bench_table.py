@@ -22,10 +22,12 @@ def print_bench(bench: dict[str, Any]) -> None:
     """A line for each rate, against torch's where it has one."""
     console = Console(highlight=False, width=None if Console().is_terminal else 140)
     machine, sizes = bench["machine"], bench["sizes"]
-    versions = f"torch {machine['torch']}, TorchRec {machine['torchrec'] or 'not installed'}"
+    versions = f"torch {machine['torch']}, TorchRec {machine['torchrec'] or 'not measured'}"
     console.print(
         f"\n{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads; {versions}"
     )
+    if machine["torchrec"] is None:
+        console.print(machine["no_torchrec"], soft_wrap=True, markup=False)
     console.print(
         f"{sizes['features']} features, batches of {sizes['batch_size']:,}; medians of "
         f"{sizes['rounds']} rounds, {bench['seconds']:.0f} s in all"

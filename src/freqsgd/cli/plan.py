@@ -11,6 +11,7 @@ from freqsgd.cli.options import option, takes, words
 from freqsgd.cli.plan_size import size_options
 from freqsgd.cli.plan_table import print_plan
 from freqsgd.cli.quantity import quantity
+from freqsgd.cli.targets import check_target
 from freqsgd.data.dataset import DataError
 from freqsgd.distributed.plan_document import plan as make_plan
 from freqsgd.distributed.planning import KEPT, Workload
@@ -24,9 +25,10 @@ _HOSTS, _OUTPUT = "Hosts", "Output"
 
 
 class Hosts(NamedTuple):
-    """What there is to train on, and with."""
+    """What there is to train on, and with; memory that was not given is what is free now."""
 
     memory: int
+    free_now: bool
     number: int | None
     cores: int | None
     network: float | None
@@ -37,7 +39,7 @@ class Hosts(NamedTuple):
 def host_options(
     host_memory: Annotated[
         str | None,
-        option("Of each host: 1T, 512GiB (default: what is free on this machine).", panel=_HOSTS),
+        option("Of each host: 1T, 512GiB (default: what is free here now).", panel=_HOSTS),
     ] = None,
     hosts: Annotated[
         int | None, option("How many (default: as many as are needed).", panel=_HOSTS)
@@ -61,9 +63,10 @@ def host_options(
             raise DataError(f"{name} must be at least 1, got {value}")
     return Hosts(
         memory=_memory(host_memory),
+        free_now=host_memory is None,
         number=hosts,
         cores=host_cores,
-        network=None if network is None else quantity("--network", network) / 8,
+        network=None if network is None else quantity("--network", network, unit="bit") / 8,
         optimizers=_optimizers(optimizers),
         rates=read_rates(bench),
     )
@@ -81,6 +84,8 @@ def plan(
 
     Example: freqsgd plan --features 800 --rows 1e8 --dim 64 --host-memory 1T
     """
+    if out is not None:
+        check_target(out)
     found = make_plan(
         work,
         host_memory=there.memory,
@@ -95,7 +100,7 @@ def plan(
     if as_json:
         print(json.dumps(found, indent=1))
     else:
-        print_plan(found)
+        print_plan(found, free_now=there.free_now)
 
 
 def _memory(text: str | None) -> int:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+from freqsgd.cli.one_pass_options import stream_settings
 from freqsgd.cli.options import option, words
 from freqsgd.cli.progress import Watcher
 from freqsgd.cli.quantity import quantity
@@ -17,7 +18,7 @@ from freqsgd.distributed.planning import Workload
 from freqsgd.distributed.workloads import of_fields, of_model
 from freqsgd.export.saved_model import check_folder
 from freqsgd.streams.options import StreamOptions, open_stream
-from freqsgd.training.settings import MODELS
+from freqsgd.training.settings import Settings
 
 __all__ = ["size_options"]
 
@@ -35,14 +36,19 @@ def size_options(
         option("Of the table of each feature, on average: 1e8, 100M.", panel=_SIZE),
     ] = None,
     dim: Annotated[
-        int | None, option("Size of the vectors (default: 64, with --hidden 16).", panel=_SIZE)
+        int | None,
+        option(
+            "Size of the vectors (default: 64; with --hidden, --dataset or --data 16).", panel=_SIZE
+        ),
     ] = None,
     hidden: Annotated[
         str | None, option("Hidden layers, of DeepFM: 16,16 (default: FM).", panel=_SIZE)
     ] = None,
     batch_size: Annotated[
         str | None,
-        option("Examples of a step on all hosts together (default: 65536).", panel=_SIZE),
+        option(
+            "Of a step on all hosts (default: 65536; with --dataset or --data 1024).", panel=_SIZE
+        ),
     ] = None,
     tokens_per_example: Annotated[
         str | None,
@@ -74,9 +80,9 @@ def size_options(
         check_folder(model)
         return of_model(model, batch, number)
     layers = None if hidden is None else _layers(hidden)
-    vector = MODELS["fm" if layers is None else "deepfm"] if dim is None else dim
-    if vector < 1:
+    if dim is not None and dim < 1:
         raise DataError(f"--dim must be at least 1, got {dim}")
+    default = stream_settings()
     if dataset is not None:
         _refuse("--dataset", {**counts, **of_files, "--features": features, "--data": path})
         fields = _of_dataset(dataset, hash_rows)
@@ -85,9 +91,10 @@ def size_options(
         names = (words(features or ""), words(numeric or ""))
         fields = _of_files(path, label, *names, hash_rows)
     else:
+        default = Settings("fm" if layers is None else "deepfm", batch_size=_BATCH)
         _refuse("numbers: name the files (--data)", {**of_files, "--hash-rows": hash_rows})
         fields = _of_numbers(features, rows, tokens_per_example)
-    work = of_fields(fields, vector, batch or _BATCH, layers, number)
+    work = of_fields(fields, dim or default.vector_dim, batch or default.batch_size, layers, number)
     if tokens_per_example is None:
         return work
     return replace(work, tokens=quantity("--tokens-per-example", tokens_per_example))

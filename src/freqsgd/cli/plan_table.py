@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from typing import Any
 
@@ -13,6 +14,7 @@ from freqsgd.report.wording import count_of
 __all__ = ["print_plan"]
 
 _INDENT = 14  # of statements, whose topics stand at the left
+_HOSTS = ("hosts, row-wise", "table-wise")
 _PARTS = {
     "ids": "ids of tokens",
     "lengths": "how many there are",
@@ -23,7 +25,7 @@ _PARTS = {
 }
 
 
-def print_plan(plan: dict[str, Any]) -> None:
+def print_plan(plan: dict[str, Any], *, free_now: bool = False) -> None:
     """Sizes, optimizers, exchange, prediction and what limits it."""
     console = Console(highlight=False, width=None if Console().is_terminal else 110)
     size, host = plan["size"], plan["host"]
@@ -37,32 +39,38 @@ def print_plan(plan: dict[str, Any]) -> None:
     print(
         f"weights {_bytes(plan['weights'])}; one process of freqsgd would take "
         f"{_bytes(alone['bytes'])}, which {'fits' if alone['fits'] else 'does not fit'} a host of "
-        f"{_bytes(host['memory'])}"
+        f"{_bytes(host['memory'])}{', which is free here now' if free_now else ''}"
     )
     console.print(_optimizers(plan["optimizers"]))
-    if plan["hosts"] > 1:
+    if plan["hosts"] > 1 and any(plan["exchange"].values()):
         print(f"\nsent by each of {plan['hosts']:,} hosts in a step")
         console.print(_exchange(plan["exchange"]))
     if plan["predictions"]:
         print(f"\nprediction, from rates measured on {plan['rates']}")
         console.print(_predictions(plan["predictions"]))
     assumed = [text for each in plan["predictions"] for text in each["assumptions"]]
-    statements = [("Bottleneck", plan["bottleneck"])]
-    if plan["no_prediction"] is not None:
-        statements.append(("Prediction", plan["no_prediction"]))
-    if assumed:
-        statements.append(("Assumptions", "; ".join(dict.fromkeys(assumed))))
-    statements.append(("Arithmetic", "; ".join(plan["notes"])))
+    statements = {
+        "Bottleneck": [plan["bottleneck"]],
+        "Prediction": [] if plan["no_prediction"] is None else [plan["no_prediction"]],
+        "Assumptions": list(dict.fromkeys(assumed)),
+        "Arithmetic": plan["notes"],
+    }
     print()
-    for topic, text in statements:
-        lines = textwrap.fill(
-            f"{topic:{_INDENT}}{text}", console.width, subsequent_indent=" " * _INDENT
-        )
-        print(lines)
+    for topic, texts in statements.items():
+        for number, text in enumerate(texts):
+            start = f"{'' if number else topic:{_INDENT}}"
+            print(
+                textwrap.fill(
+                    text,
+                    console.width,
+                    initial_indent=start,
+                    subsequent_indent=" " * (_INDENT + 2),
+                )
+            )
 
 
 def _optimizers(rows: list[dict[str, Any]]) -> Table:
-    table = _table("optimizer", "keeps", "bytes a row", "state", "with weights", "hosts, row-wise")
+    table = _table("optimizer", "keeps", "bytes a row", "state", "with weights", *_HOSTS)
     for each in rows:
         table.add_row(
             each["optimizer"],
@@ -70,9 +78,15 @@ def _optimizers(rows: list[dict[str, Any]]) -> Table:
             f"{each['state_per_row']:,}",
             _bytes(each["state"]),
             _bytes(each["total"]),
-            f"{each['hosts']:,}",
+            *(_number(each, hosts) for hosts in each["hosts"].values()),
         )
     return table
+
+
+def _number(optimizer: dict[str, Any], hosts: int | None) -> str:
+    if hosts is None:
+        return "-"
+    return f"{hosts:,}*" if optimizer["hypothetical"] else f"{hosts:,}"
 
 
 def _exchange(ways: dict[str, dict[str, Any] | None]) -> Table:
@@ -82,22 +96,22 @@ def _exchange(ways: dict[str, dict[str, Any] | None]) -> Table:
             name, *("-" if sent is None else _bytes(sent[part]) for sent in ways.values())
         )
     if any(sent is not None and sent["seconds"] is not None for sent in ways.values()):
-        times = ("-" if sent is None else f"{sent['seconds']:.3g} s" for sent in ways.values())
+        times = ("-" if sent is None else f"{_about(sent['seconds'])} s" for sent in ways.values())
         table.add_row("at --network", *times)
     return table
 
 
 def _predictions(predictions: list[dict[str, Any]]) -> Table:
-    titles = ("hosts", "row updates", "sums", "exchange", "step", "examples/s", "whole training")
+    titles = ("hosts", "row updates", "sums", "exchange", "step", "examples/s", "training")
     table = _table("", *titles)
     for each in predictions:
         seconds = each["seconds"]
         table.add_row(
             each["how"],
             f"{each['hosts']:,}",
-            *(f"{seconds[part]:.3g} s" for part in ("updates", "buffers", "exchange")),
-            f"{each['step_seconds']:.3g} s",
-            f"{each['examples_per_second']:,.0f}",
+            *(f"{_about(seconds[part])} s" for part in ("updates", "buffers", "exchange")),
+            f"{_about(each['step_seconds'])} s",
+            f"about {_about(each['examples_per_second'])}",
             "-" if each["hours"] is None else _hours(each["hours"]),
         )
     return table
@@ -119,4 +133,12 @@ def _bytes(count: int) -> str:
 
 
 def _hours(hours: float) -> str:
-    return f"{hours / 24:,.1f} days" if hours >= 48 else f"{hours:,.1f} hours"
+    return f"{_about(hours / 24)} days" if hours >= 48 else f"{_about(hours)} hours"
+
+
+def _about(value: float) -> str:
+    """In two digits, which is more than a prediction knows."""
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.1e}")
+    return f"{rounded:,.{max(1 - math.floor(math.log10(rounded)), 0)}f}"

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 from freqsgd.data.dataset import DataError
 
 __all__ = ["quantity"]
 
+_MOST = 1e30  # so that products of some of them are floats too
+_EXAMPLES = {
+    "": "1000000, 1e8, 100M or 2.5G",
+    "B": "64GB, 1T or 512GiB",
+    "bit": "25G or 100M, in bits per second",
+}
 _PREFIXES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _PATTERN = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)\s*([kmgtp]?)(i?)(b?)", re.IGNORECASE)
 
 
 def quantity(option: str, text: str, *, unit: str = "") -> int:
-    """A whole number above 0, such as 1e8, 100M, 64GB or 64GiB; the unit is bytes or none.
+    """A whole number above 0, such as 1e8, 100M, 64GB or 64GiB; the unit is B, bit or none.
 
     Example:
         >>> quantity("--host-memory", "1.5T", unit="B")
@@ -22,13 +27,16 @@ def quantity(option: str, text: str, *, unit: str = "") -> int:
     """
     found = _PATTERN.fullmatch(text.strip().replace(",", "").replace("_", ""))
     try:
-        if found is None or (found[4] and not unit):
+        if found is None or (found[4] and unit != "B"):
             raise ValueError
         base = 1024 if found[3] else 1000
         value = float(found[1]) * base ** _PREFIXES[found[2].lower()]
     except (ValueError, OverflowError):
-        examples = "64GB, 1T or 512GiB" if unit else "1000000, 1e8, 100M or 2.5G"
-        raise DataError(f"{option} takes a number such as {examples}, not {text!r}") from None
-    if not 1 <= value < math.inf or value != int(value):
-        raise DataError(f"{option} must be a whole number of at least 1, not {text}")
+        raise DataError(
+            f"{option} takes a number such as {_EXAMPLES[unit]}, not {text!r}"
+        ) from None
+    if not 1 <= value <= _MOST or value != int(value):
+        raise DataError(
+            f"{option} must be a whole number of at least 1 and at most {_MOST:g}, not {text}"
+        )
     return int(value)

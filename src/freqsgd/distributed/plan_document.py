@@ -6,16 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from freqsgd.data.dataset import DataError
 from freqsgd.distributed.exchange import Exchange, row_wise_rows, row_wise_sums, table_wise
 from freqsgd.distributed.planning import (
     COUNTER_SGD,
     FLOAT,
     KEPT,
     RESERVE,
+    ROW_WISE,
+    ROWS_SENT,
+    TABLE_WISE,
     Workload,
+    held,
     hosts_needed,
     state_of_row,
-    tables_fit,
     usable_memory,
 )
 from freqsgd.distributed.prediction import (
@@ -30,7 +34,7 @@ from freqsgd.distributed.table_rates import MAX_STEPS
 __all__ = ["plan"]
 
 SCHEMA = 1
-_ROWS_SENT = "row-wise, rows sent"  # is arithmetic alone: the command line has no such sharding
+_Needed = Mapping[str, int | None]  # hosts by way of sharding; None: no number of them holds it
 
 
 def plan(
@@ -54,12 +58,14 @@ def plan(
         optimizers: to be compared, of :data:`~freqsgd.distributed.planning.KEPT`
         rates: that ``freqsgd bench`` measured
     """
-    usable = usable_memory(host_memory, work)
+    usable = usable_memory(host_memory)
     rows = [_optimizer(name, work, usable) for name in optimizers]
-    needed = int(_optimizer(COUNTER_SGD, work, usable)["hosts"])
-    fleet = Fleet(hosts or needed, cores, network)
+    needed = _hosts(COUNTER_SGD, work, usable)
     alone = work.one_process().total
-    fits = alone <= host_memory * (1 - RESERVE)
+    fits = alone <= usable
+    if not fits and not any(needed.values()):
+        raise DataError(_too_small(work, host_memory))
+    fleet = Fleet(hosts or needed[ROW_WISE] or needed[TABLE_WISE] or 1, cores, network)
     exchanges = _exchanges(work, fleet, usable)
     predictions, missing = _predictions(work, fleet, exchanges, rates, needed, fits)
     return {
@@ -77,10 +83,10 @@ def plan(
         "host": {
             "memory": host_memory,
             "reserve": RESERVE,
-            "workspace": work.workspace,
+            "workspace": work.workspace(ROW_WISE, fleet.hosts),
             "usable": usable,
             "cores": cores,
-            "network": network,
+            "network_bytes_per_second": network,
         },
         "weights": work.weights,
         "one_process": {"bytes": alone, "fits": fits},
@@ -91,7 +97,7 @@ def plan(
         "predictions": [_predicted(each, work) for each in predictions],
         "no_prediction": missing,
         "bottleneck": _bottleneck(fleet, exchanges, needed, fits, predictions),
-        "notes": _notes(work, whole=exchanges["table-wise"] is not None),
+        "notes": _notes(work, fleet, exchanges, needed, optimizers),
     }
 
 
@@ -103,19 +109,37 @@ def _optimizer(name: str, work: Workload, usable: int) -> dict[str, Any]:
         "state_per_row": state,
         "state": state * work.rows,
         "total": work.weights + state * work.rows,
-        "hosts": hosts_needed(work.tables, work.row_bytes + state, usable),
+        "hosts": _hosts(name, work, usable),
+        "hypothetical": name == "cfsgd",
     }
+
+
+def _hosts(optimizer: str, work: Workload, usable: int) -> dict[str, int | None]:
+    """The fewest that hold it, by way of sharding."""
+    of_row = work.row_bytes + state_of_row(optimizer, work)
+    return {how: hosts_needed(how, work, of_row, usable) for how in (ROW_WISE, TABLE_WISE)}
+
+
+def _too_small(work: Workload, host_memory: int) -> str:
+    table = max(work.tables) * (work.row_bytes + state_of_row(COUNTER_SGD, work))
+    return (
+        f"a host of {host_memory / 1e9:,.1f} GB is too small, however many there are: row-wise "
+        f"each has sums and gradients of the whole batch, {3 * work.outputs / 1e9:,.1f} GB, and "
+        f"rows of {len(work.tables):,} tables; table-wise the largest table takes "
+        f"{table / 1e9:,.1f} GB, beside a batch; take smaller batches or more memory"
+    )
 
 
 def _exchanges(work: Workload, fleet: Fleet, usable: int) -> dict[str, Exchange | None]:
-    """By way of sharding; None where whole tables are too few or do not fit."""
+    """By way of sharding; None where these hosts do not hold it, or tables are too few."""
     of_row = work.row_bytes + state_of_row(COUNTER_SGD, work)
-    whole = tables_fit(work.tables, of_row, usable, fleet.hosts)
-    return {
-        "row-wise": row_wise_sums(work, fleet.hosts),
-        _ROWS_SENT: row_wise_rows(work, fleet.hosts),
-        "table-wise": table_wise(work, fleet.hosts) if whole else None,
-    }
+    ways = {ROW_WISE: row_wise_sums, ROWS_SENT: row_wise_rows, TABLE_WISE: table_wise}
+
+    def possible(how: str) -> bool:
+        idle = how == TABLE_WISE and fleet.hosts > len(work.tables)
+        return not idle and held(how, work, of_row, fleet.hosts) <= usable
+
+    return {how: sent(work, fleet.hosts) if possible(how) else None for how, sent in ways.items()}
 
 
 def _sent(exchange: Exchange | None, network: float | None) -> dict[str, Any] | None:
@@ -131,28 +155,31 @@ def _predictions(
     fleet: Fleet,
     exchanges: Mapping[str, Exchange | None],
     rates: Rates | None,
-    needed: int,
+    needed: _Needed,
     fits: bool,
 ) -> tuple[list[Prediction], str | None]:
     """What is predicted, and why something is not."""
     if rates is None:
         return [], "no speed is predicted: freqsgd bench measures the rates that are missing"
     found = [predict_one_process(work, fleet, rates)] if fits else []
-    if fleet.hosts == needed == 1:
+    if fits and fleet.hosts == 1:
         return found, None
-    if fleet.hosts < needed:
-        return (
-            found,
-            f"no speed of TorchRec is predicted: {needed} hosts are needed, not {fleet.hosts}",
-        )
+    ways = {how: exchanges[how] for how in (ROW_WISE, TABLE_WISE)}
+    if not any(ways.values()):
+        asked = f"{_asked(needed)} are needed, not {fleet.hosts:,}"
+        return found, f"no speed of TorchRec is predicted: {asked}"
     if not rates.torchrec:
-        return found, (
-            "no speed of TorchRec is predicted: it was not installed when freqsgd bench measured"
-        )
-    for how, exchange in exchanges.items():
-        if exchange is not None and how != _ROWS_SENT:
+        return found, "no speed of TorchRec is predicted: freqsgd bench did not measure it"
+    for how, exchange in ways.items():
+        if exchange is not None:
             found.append(predict_hosts(how, work, exchange, fleet, rates))
     return found, None
+
+
+def _asked(needed: _Needed) -> str:
+    """How many hosts memory asks for, in words."""
+    told = [f"{number:,} hosts {how}" for how, number in needed.items() if number is not None]
+    return " or ".join(told) or "larger hosts"
 
 
 def _predicted(prediction: Prediction, work: Workload) -> dict[str, Any]:
@@ -168,17 +195,18 @@ def _predicted(prediction: Prediction, work: Workload) -> dict[str, Any]:
 def _bottleneck(
     fleet: Fleet,
     exchanges: Mapping[str, Exchange | None],
-    needed: int,
+    needed: _Needed,
     fits: bool,
     predictions: Sequence[Prediction],
 ) -> str:
     """What limits training, in words."""
-    if fleet.hosts < needed:
-        return f"memory: it takes {needed} of these hosts, not {fleet.hosts}"
-    memory = "not memory: one process holds it" if fits else f"memory asks for {needed} hosts"
-    spread = [each for each in predictions if each.how == "row-wise" and each.hosts > 1]
+    memory = "not memory: one process holds it" if fits else f"memory asks for {_asked(needed)}"
+    if not fits and exchanges[ROW_WISE] is None and exchanges[TABLE_WISE] is None:
+        return f"{memory}, not {fleet.hosts:,}"
+    spread = [each for each in predictions if each.how != "one process" and each.hosts > 1]
     if not spread:
         return memory if fits else f"{memory}; what takes the time of a step is not known"
+    how = spread[0].how
     seconds = spread[0].seconds
     names = {
         "updates": "row updates",
@@ -186,13 +214,15 @@ def _bottleneck(
         "exchange": "the exchange",
     }
     part, most = max(asdict(seconds).items(), key=lambda each: each[1])
-    said = f"{memory}; {names[part]} would take {most / seconds.total:.0%} of a row-wise step"
+    said = f"{memory}; {names[part]} would take {most / seconds.total:.0%} of a {how} step"
     if part == "updates":
         return f"{said}, which more hosts or cores shorten"
+    if how == TABLE_WISE:
+        return f"{said}, which more hosts shorten"
     sent = {how: each.total for how, each in exchanges.items() if each is not None}
     less = [
-        f"{sent['row-wise'] / sent[how]:.1f} times less {words}"
-        for how, words in (("table-wise", "table-wise"), (_ROWS_SENT, "if rows were sent"))
+        f"{sent[ROW_WISE] / sent[how]:.1f} times less {words}"
+        for how, words in ((TABLE_WISE, "table-wise"), (ROWS_SENT, "if rows were sent"))
         if how in sent
     ]
     return (
@@ -201,16 +231,27 @@ def _bottleneck(
     )
 
 
-def _notes(work: Workload, *, whole: bool) -> list[str]:
+def _notes(
+    work: Workload,
+    fleet: Fleet,
+    exchanges: Mapping[str, Exchange | None],
+    needed: _Needed,
+    optimizers: Sequence[str],
+) -> list[str]:
     """What to know of the arithmetic."""
     notes = [
         f"rows have {work.row_width} numbers in TorchRec: {work.dim} of the vector, a linear "
         "weight, and zeros up to a multiple of 4",
         f"{RESERVE:.0%} of a host's memory is left to everything else; under row-wise sharding "
-        f"each host has sums and gradients of the whole batch, {work.workspace / 1e9:,.1f} GB",
+        "each host has sums and gradients of the whole batch, with what its examples take "
+        f"{work.workspace(ROW_WISE, fleet.hosts) / 1e9:,.1f} GB",
         "gloo runs the reduce-scatter of row-wise sharding as an all-reduce: twice the bytes",
     ]
-    if not whole:
+    if "cfsgd" in optimizers:
+        notes.append("*: no engine shards the counter of cfsgd, TorchRec trains with counter-sgd")
+    if needed[ROW_WISE] is None:
+        notes.append("row-wise sharding fits no number of these hosts")
+    if exchanges[TABLE_WISE] is None:
         notes.append(
             "whole tables are too few for these hosts, or too large: no table-wise sharding"
         )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import heapreplace
 
-from freqsgd.data.dataset import DataError
 from freqsgd.distributed.layout import Layout
 from freqsgd.training.memory_plan import MemoryPlan, table_state
 from freqsgd.training.rules import OPTIMIZERS, Rule
@@ -18,14 +16,19 @@ __all__ = [
     "FLOAT",
     "KEPT",
     "RESERVE",
+    "ROWS_SENT",
+    "ROW_WISE",
+    "TABLE_WISE",
     "Workload",
+    "held",
     "hosts_needed",
     "state_of_row",
-    "tables_fit",
     "usable_memory",
 ]
 
 FLOAT = 4
+ROW_WISE, TABLE_WISE = "row-wise", "table-wise"
+ROWS_SENT = "row-wise, rows sent"  # is arithmetic alone: the command line has no such sharding
 COUNTER_SGD = "counter-sgd"
 KEPT = {  # what optimizers keep beside the rows of TorchRec's tables
     "adam": OPTIMIZERS["adam"],
@@ -68,6 +71,11 @@ class Workload:
         """Of all tables."""
         return sum(self.tables)
 
+    @cached_property
+    def alike(self) -> Counter[int]:
+        """How many tables have so many rows."""
+        return Counter(self.tables)
+
     @property
     def looked_up(self) -> int:
         """Rows that a batch looks up."""
@@ -93,14 +101,20 @@ class Workload:
         """Bytes that TorchRec gives for a batch: a row for each column, 0 where it is empty."""
         return self.batch_size * self.columns * self.row_bytes
 
-    @property
-    def workspace(self) -> int:
-        """Bytes that a host needs for a step under row-wise sharding, about.
+    def workspace(self, how: str, hosts: int) -> int:
+        """Bytes that each host needs for a step under a way of sharding, about.
 
-        It has a sum, which may be 0, for every column of the whole batch, gloo's copy of these and
-        then their gradients; and what its own examples take.
+        Under row-wise sharding it has a sum, which may be 0, for every column of the whole batch,
+        gloo's copy of these and then their gradients. Otherwise rows and gradients are those that
+        it sends and those that it gets. The network's numbers are of its own examples.
         """
-        return 3 * self.outputs
+        exchanged = {
+            ROW_WISE: 3 * self.outputs,
+            ROWS_SENT: -(-4 * self.looked_up * self.row_bytes // hosts),
+            TABLE_WISE: -(-4 * self.outputs // hosts),
+        }
+        of_network = self.one_process().work - replace(self, hidden=None).one_process().work
+        return exchanged[how] + -(-of_network // hosts) + 2 * self.dense
 
     def one_process(self) -> MemoryPlan:
         """What training it in one process would take, with CF-SGD."""
@@ -130,41 +144,46 @@ def state_of_row(optimizer: str, work: Workload) -> int:
     return table_state(rule, 1, work.row_width - 1, _most_counted(rule, work))
 
 
-def usable_memory(host_memory: int, work: Workload) -> int:
-    """What a host has for its part of the tables and of the optimizer's state."""
-    usable = int(host_memory * (1 - RESERVE)) - work.workspace
-    if usable <= 0:
-        raise DataError(
-            f"a host of {host_memory / 1e9:,.1f} GB is too small: under row-wise sharding every "
-            f"host has sums and gradients of the whole batch, {work.workspace / 1e9:,.1f} GB; "
-            "take smaller batches or more memory"
-        )
-    return usable
+def usable_memory(host_memory: int) -> int:
+    """What a host has for training."""
+    return int(host_memory * (1 - RESERVE))
 
 
-def hosts_needed(tables: Sequence[int], bytes_of_row: int, usable: int) -> int:
-    """The fewest hosts that hold the tables; the first has a row more where rows do not divide."""
+def held(how: str, work: Workload, bytes_of_row: int, hosts: int) -> int:
+    """Bytes on the host that has most: its part of the tables, their state and the workspace."""
+    rows = _most_rows_whole(work, hosts) if how == TABLE_WISE else _most_rows(work, hosts)
+    return rows * bytes_of_row + work.workspace(how, hosts)
+
+
+def hosts_needed(how: str, work: Workload, bytes_of_row: int, usable: int) -> int | None:
+    """The fewest hosts that hold it, found by halving; None where no number of them does."""
+    most = len(work.tables) if how == TABLE_WISE else max(*work.tables, work.batch_size)
 
     def fit(hosts: int) -> bool:
-        return sum(-(-rows // hosts) for rows in tables) * bytes_of_row <= usable
+        return held(how, work, bytes_of_row, hosts) <= usable
 
-    most = max(tables)
     if not fit(most):
-        raise DataError(
-            f"{len(tables):,} features do not fit any number of hosts: a row of each takes more "
-            f"than the {usable / 1e9:,.1f} GB that a host has for them"
-        )
-    return 1 + bisect_left(range(1, most), True, key=fit)
+        return None
+    least = 1
+    while least < most:
+        middle = (least + most) // 2
+        least, most = (least, middle) if fit(middle) else (middle + 1, most)
+    return least
 
 
-def tables_fit(tables: Sequence[int], bytes_of_row: int, usable: int, hosts: int) -> bool:
-    """Whether hosts hold whole tables, given largest first to the one that has least."""
-    if hosts > len(tables):
-        return False  # some would be idle
-    held = [0] * hosts
-    for rows in sorted(tables, reverse=True):
-        heapreplace(held, held[0] + rows)
-    return max(held) * bytes_of_row <= usable
+def _most_rows(work: Workload, hosts: int) -> int:
+    """Of the first host, which has a row more of each table whose rows do not divide."""
+    return sum(number * -(-rows // hosts) for rows, number in work.alike.items())
+
+
+def _most_rows_whole(work: Workload, hosts: int) -> int:
+    """Of the fullest host, if whole tables go largest first to the one that has least."""
+    if len(work.alike) == 1:
+        return work.tables[0] * -(-len(work.tables) // hosts)
+    full = [0] * hosts
+    for rows in sorted(work.tables, reverse=True):
+        heapreplace(full, full[0] + rows)
+    return max(full)
 
 
 def _most_counted(rule: Rule, work: Workload) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from freqsgd.distributed.exchange import Exchange
-from freqsgd.distributed.planning import FLOAT, Workload
+from freqsgd.distributed.planning import FLOAT, ROW_WISE, Workload
 
 __all__ = ["Fleet", "Prediction", "Rates", "StepSeconds", "predict_hosts", "predict_one_process"]
 
@@ -23,7 +23,7 @@ class Rates:
         measured: where and when
         threads: that were used
         cfsgd: of the engine, in one process
-        torchrec: of TorchRec, in one process; none where it was not installed
+        torchrec: of TorchRec, in one process; none where it was not measured
         copied: bytes of memory copied in a second
         sent: bytes that each of two processes sends the other in a second, over loopback
         quick: whether tables were small, which is too fast
@@ -48,12 +48,13 @@ class Rates:
             if not 0 < rate < math.inf:
                 raise ValueError(f"{what} has the rate {rate}")
             if each["unit"] == "rows":
-                points.setdefault(what, []).append((int(each["row_bytes"]), rate))
+                row_bytes = _at_least_one("row_bytes", each["row_bytes"])
+                points.setdefault(what, []).append((row_bytes, rate))
             else:
                 bytes_per_second[what] = rate
         return cls(
             measured=f"{machine['cpu']}, {machine['threads']} threads, {bench['created'][:10]}",
-            threads=int(machine["threads"]),
+            threads=_at_least_one("threads", machine["threads"]),
             cfsgd=points["cfsgd"],
             torchrec=points.get("torchrec", []),
             copied=bytes_per_second["copy"],
@@ -121,7 +122,7 @@ def predict_hosts(
 ) -> Prediction:
     """Of TorchRec, whose hosts exchange so much; sums of whole batches are "row-wise"."""
     network = fleet.network or rates.sent
-    sums = 2 * work.outputs * (fleet.hosts - 1) / fleet.hosts if how == "row-wise" else 0.0
+    sums = 2 * work.outputs * (fleet.hosts - 1) / fleet.hosts if how == ROW_WISE else 0.0
     seconds = StepSeconds(
         updates=_updates(work, fleet, rates.torchrec, rates.threads, work.row_bytes),
         buffers=sums / rates.copied,
@@ -159,6 +160,12 @@ def seconds_of_row(points: Points, row_bytes: int) -> float:
         return row_bytes / short / fast
     slope = max((1 / slow - 1 / fast) / (long - short), 0.0)
     return max(1 / fast + slope * (row_bytes - short), min(1 / fast, 1 / slow))
+
+
+def _at_least_one(name: str, value: Any) -> int:
+    if int(value) < 1:
+        raise ValueError(f"{name} is {value}")
+    return int(value)
 
 
 def _updates(work: Workload, fleet: Fleet, points: Points, threads: int, row_bytes: int) -> float:
