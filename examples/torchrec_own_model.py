@@ -46,7 +46,8 @@ class ClickModel(nn.Module):
         self.network = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 1))
 
     def forward(self, features: KeyedJaggedTensor) -> Tensor:
-        return self.network(self.tables(features).values()).squeeze(1)
+        found = self.tables(features)
+        return self.network(torch.cat([found[name] for name in ROWS], 1)).squeeze(1)
 
 
 def make_batch(random: torch.Generator) -> tuple[KeyedJaggedTensor, Tensor]:
@@ -63,7 +64,7 @@ def main() -> None:
     torch.manual_seed(dist.get_rank())  # every rank draws rows of its own, and batches
     random = torch.Generator().manual_seed(dist.get_rank())
     model = shard(ClickModel(), lr=LR)
-    rates = TableRates(model, LR)
+    rates = TableRates(model)
     optimizer = CFSGD(dense_parameters(model), lr=0.1)
     for step in range(STEPS):
         features, labels = make_batch(random)

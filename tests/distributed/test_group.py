@@ -35,7 +35,7 @@ def test_texts_of_all_ranks_come_in_their_order(ranks: Ranks) -> None:
 
 
 def disagree(rank: int, options: list[dict[str, Any]]) -> str:
-    agree({"seed": 0, "features": ["a", "b"], "path": Path("x")})
+    agree({"seed": 0, "features": ["a", "b"], "path": Path("x"), "lr": math.nan})
     with pytest.raises(DataError) as refused:
         agree(options[rank])
     return str(refused.value)
@@ -64,6 +64,8 @@ def test_a_flag_of_one_rank_is_seen_by_all(ranks: Ranks) -> None:
 
 def diverge(rank: int) -> list[str]:
     check_loss(torch.tensor(0.5, requires_grad=True), step=1)
+    with pytest.raises(DataError, match=r"the loss has shape \[3\]: give one number"):
+        check_loss(torch.zeros(3), step=1)
     said = []
     for losses in ([0.5, math.nan], [math.inf, math.nan]):
         with pytest.raises(DivergedError) as stopped:

@@ -72,7 +72,8 @@ def agree(options: dict[str, Any]) -> None:
     Args:
         options: by name; numbers, texts, and lists and dicts of these
     """
-    answers = [json.loads(text) for text in gather_texts(json.dumps(options, default=str))]
+    texts = gather_texts(json.dumps(options, default=str))
+    answers = [json.loads(text, parse_constant=str) for text in texts]  # nan is not like itself
     first = answers[0]
     for rank, other in enumerate(answers):
         for name in first | other:
@@ -104,6 +105,8 @@ def check_loss(loss: Tensor | float, step: int) -> None:
 
         ranks = f"rank{'s' * (len(bad) > 1)} {', '.join(bad)}"
         raise DivergedError(step, f"of {ranks} is not a finite number")
+    if isinstance(loss, Tensor) and loss.numel() != 1:
+        raise DataError(f"the loss has shape {list(loss.shape)}: give one number, as its mean()")
 
 
 @contextmanager

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from freqsgd.data.dataset import DataError
+from freqsgd.rates import RateLaw
 from freqsgd.training.rules import Rule
 
-__all__ = ["check_rule", "check_rule_options"]
+__all__ = ["check_rule", "check_rule_options", "law_of"]
+
+
+def law_of(lr: float) -> RateLaw:
+    """The law of the kernel's rows."""
+    try:
+        return RateLaw(lr)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"lr must be a finite number >= 0, got {lr!r}") from error
 
 
 def check_rule_options(

@@ -37,7 +37,41 @@ def make_plan(model: nn.Module, tables: Tables, sharding: str, sharders: list[An
             f"{sharding} sharding of {len(tables)} tables over {ranks} ranks leaves some idle: "
             f"{instead} at most {len(tables)} ranks"
         )
-    return _placed(model, sharders, owners(whole, ranks))
+    plan = _placed(model, sharders, owners(whole, ranks))
+    _check_means(model, plan)
+    return plan
+
+
+def _check_means(model: nn.Module, plan: ShardingPlan) -> None:
+    """Refuse what TorchRec averages wrongly.
+
+    Where ranks hold parts of a table of means, TorchRec divides the results of its whole
+    collection by the lengths of bags, save those of the sums that it knows to be row-wise.
+    """
+    for path, ways in plan.plan.items():
+        configs = _bags(model.get_submodule(path))
+        by_rows = {c.name for c in configs if ways[c.name].sharding_type == "row_wise"}
+        means = [c.name for c in configs if c.pooling.value == "MEAN" and c.name in by_rows]
+        if not means:
+            continue
+        features = [feature for config in configs for feature in config.feature_names]
+        whole = [c.name for c in configs if c.name not in by_rows]
+        reason = ""
+        if whole:
+            reason = f"{whole[0]} of the same collection has too few rows for it"
+        elif len(set(features)) < len(features):
+            shared = next(feature for feature in features if features.count(feature) > 1)
+            reason = f"several tables of its collection have the feature {shared}"
+        if reason:
+            raise DataError(
+                f"row-wise sharding of {means[0]}, which averages (PoolingType.MEAN), gives wrong "
+                f"results in TorchRec where {reason}: take table-wise, or a collection of its own"
+            )
+
+
+def _bags(collection: Any) -> list[Any]:
+    """The tables of an EmbeddingBagCollection; others do not add up rows."""
+    return getattr(collection, "embedding_bag_configs", list)()
 
 
 def _divides(table: Tensor, ranks: int) -> bool:
@@ -107,9 +141,18 @@ def _planned(model: nn.Module, tables: Tables, sharders: list[Any]) -> ShardingP
         TrainerConfig(world_size=ranks, local_world_size=_local_ranks()),
         kernel_config=KernelConfig(compute_device="cpu"),
     )
+    means = {  # whole, since the planner may keep others of their collection so (_check_means)
+        config.name
+        for part in model.modules()
+        for config in _bags(part)
+        if config.pooling.value == "MEAN"
+    }
     allowed = {
         _table(weight): ParameterConstraints(
-            sharding_types=["table_wise", *["row_wise"] * _divides(table, ranks)],
+            sharding_types=[
+                "table_wise",
+                *["row_wise"] * (_divides(table, ranks) and _table(weight) not in means),
+            ],
             compute_kernels=["fused"],
         )
         for weight, table in tables.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -9,11 +10,10 @@ import torch.distributed as dist
 from torch import nn
 
 from freqsgd.data.dataset import DataError
-from freqsgd.distributed.group import join
+from freqsgd.distributed.group import agree, join
 from freqsgd.distributed.libraries import require_torchrec
-from freqsgd.distributed.limits import check_rule_options
+from freqsgd.distributed.limits import check_rule_options, law_of
 from freqsgd.distributed.placement import Tables, make_plan
-from freqsgd.rates import RateLaw
 
 if TYPE_CHECKING:
     from torchrec.distributed import DistributedModelParallel
@@ -41,16 +41,20 @@ def shard(
     """
     require_torchrec()
     from torchrec.distributed import DistributedModelParallel, ShardingEnv
+    from torchrec.distributed.types import ShardedModule
 
-    check_rule_options(**options)
-    try:
-        RateLaw(lr)
-    except ValueError as error:
-        raise DataError(str(error)) from error
+    if any(isinstance(part, ShardedModule) for part in model.modules()):
+        raise DataError("the model is sharded already: give shard the one that it was made of")
     join()
+    shapes = {f"the shape of {name}": list(p.shape) for name, p in model.named_parameters()}
+    agree({"lr": lr, "sharding": sharding} | options | shapes)
+    if unknown := options.keys() - signature(check_rule_options).parameters.keys():
+        raise DataError(f"shard has no option {', '.join(sorted(unknown))}: leave it out")
+    check_rule_options(**options)
+    law_of(lr)
     sharders = _sharders(lr)
     tables = _tables(model, sharders)
-    sharded = DistributedModelParallel(
+    sharded: Any = DistributedModelParallel(
         model,
         env=ShardingEnv.from_process_group(dist.group.WORLD),
         device=torch.device("cpu"),
@@ -58,11 +62,13 @@ def shard(
         sharders=sharders,
     )
     _keep_values(sharded, tables)
+    sharded.table_lr = lr  # for TableRates
     return sharded
 
 
 def dense_parameters(model: nn.Module) -> list[nn.Parameter]:
     """The parameters of a sharded model that no kernel updates, for an optimizer."""
+    require_torchrec()
     from torchrec.optim.optimizers import in_backward_optimizer_filter
 
     return [parameter for _, parameter in in_backward_optimizer_filter(model.named_parameters())]
@@ -100,8 +106,14 @@ def _sharders(lr: float) -> list[Any]:
 
 def _tables(model: nn.Module, sharders: list[Any]) -> Tables:
     kinds = [sharder.module_type for sharder in sharders]
+    for path, part in model.named_modules():
+        if isinstance(part, tuple(kinds)) and type(part) not in kinds:
+            raise DataError(
+                f"{path or 'the model'} is a {type(part).__name__}, but TorchRec does not shard "
+                f"subclasses: take {type(part).__mro__[1].__name__} itself"
+            )
     tables = {
-        name: weight.detach()
+        name: weight
         for path, part in model.named_modules()
         if type(part) in kinds
         for name, weight in part.named_parameters(prefix=path)
@@ -118,7 +130,12 @@ def _tables(model: nn.Module, sharders: list[Any]) -> Tables:
                 f"{name} has embedding_dim {columns}, but FBGEMM needs a multiple of 4: take "
                 f"{columns + -columns % 4}"
             )
-    return tables
+        if not weight.requires_grad:
+            raise DataError(
+                f"{name} is frozen (requires_grad is False), but the kernel would train it: keep "
+                "it in a torch.nn.EmbeddingBag, or let it learn"
+            )
+    return {name: weight.detach() for name, weight in tables.items()}
 
 
 @torch.no_grad()

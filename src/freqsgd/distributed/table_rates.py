@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from freqsgd.data.dataset import DataError
-from freqsgd.rates import RateLaw
+from freqsgd.distributed.limits import law_of
+from freqsgd.distributed.tables import rows_by_weight
 
 if TYPE_CHECKING:
     from torchrec.distributed import DistributedModelParallel
@@ -29,19 +30,26 @@ class TableRates:
 
     Args:
         model: made by :func:`~freqsgd.distributed.shard`
-        lr: rate of a row that every batch holds
+        lr: rate of a row that every batch holds: that which ``shard`` was given
 
     Attributes:
         steps: batches so far
 
     Note:
         On a CPU the kernel reads its rate in the forward pass: call :meth:`step` before that, once
-        for each batch that is learned from, on all ranks.
+        for each batch that is learned from, on all ranks. The kernel counts in every backward
+        pass, once for each time that the collection was called: micro-batches are batches.
     """
 
-    def __init__(self, model: DistributedModelParallel, lr: float) -> None:
+    def __init__(self, model: DistributedModelParallel, lr: float | None = None) -> None:
+        given = getattr(model, "table_lr", None)
+        if given is None:
+            raise DataError("TableRates needs a model that freqsgd.distributed.shard made")
+        if lr is not None and lr != given:
+            raise DataError(f"lr is {lr!r}, but shard was given {given!r}: leave it out here")
         self.steps = 0
-        self._law = RateLaw(lr)
+        self._law = law_of(given)
+        self._model = model
         self._optimizer = model.fused_optimizer
 
     def step(self) -> None:
@@ -63,18 +71,26 @@ class TableRates:
         left out.
         """
         return {
-            name: (first, counter.long()) for name, (first, counter) in self._counters().items()
+            name: (rows.first, rows.counts.long())
+            for name, rows in rows_by_weight(self._model).items()
         }
 
     @torch.no_grad()
     def set_counts(self, counts: dict[str, Tensor]) -> None:
         """Start from known counts of this rank's rows, by name; ``steps`` are loaded apart."""
-        for name, (_, counter) in self._counters().items():
-            if counts[name].shape != counter.shape:
+        held = rows_by_weight(self._model)
+        for name, rows in held.items():
+            if name not in counts:
+                raise DataError(f"{name} has rows on this rank, but no counts")
+            given = counts[name]
+            if given.shape != rows.counts.shape:
                 raise DataError(
-                    f"{name} has {len(counter)} rows on this rank, but {len(counts[name])} counts"
+                    f"{name} has {len(rows.counts)} rows on this rank, but {given.numel()} counts"
                 )
-            counter.copy_(counts[name])
+            if not ((given >= 0) & (given <= MAX_STEPS) & (given == given.long())).all():
+                raise DataError(f"counts of {name} must be whole numbers from 0 to {MAX_STEPS:,}")
+        for name, rows in held.items():
+            rows.counts.copy_(counts[name])
 
     def state_dict(self) -> dict[str, Any]:
         """Steps and rate; counts are the kernels'."""
@@ -82,14 +98,9 @@ class TableRates:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from saved steps, at the saved rate."""
-        self.steps, self._law = int(state["steps"]), RateLaw(float(state["lr"]))
-
-    def _counters(self) -> dict[str, tuple[int, Tensor]]:
-        """The kernels' own memory."""
-        return {
-            name: (part.metadata.shard_offsets[0], part.tensor)
-            for name, state in self._optimizer.state_dict()["state"].items()
-            for key, counter in state.items()
-            if key.endswith(".row_counter")
-            for part in counter.local_shards()
-        }
+        if missing := {"steps", "lr"} - state.keys():
+            raise DataError(f"the state of TableRates lacks {' and '.join(sorted(missing))}")
+        steps = state["steps"]
+        if not isinstance(steps, int) or not 0 <= steps <= MAX_STEPS:
+            raise DataError(f"steps must be a whole number from 0 to {MAX_STEPS:,}, got {steps!r}")
+        self.steps, self._law = steps, law_of(state["lr"])
