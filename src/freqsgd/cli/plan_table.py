@@ -65,6 +65,7 @@ def print_plan(plan: dict[str, Any], *, free_now: bool = False) -> None:
                     console.width,
                     initial_indent=start,
                     subsequent_indent=" " * (_INDENT + 2),
+                    break_on_hyphens=False,
                 )
             )
 
