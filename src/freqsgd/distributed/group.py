@@ -97,6 +97,8 @@ def check_loss(loss: Tensor | float, step: int) -> None:
     Raises:
         DivergedError: of :mod:`freqsgd.training.engine`
     """
+    if isinstance(loss, Tensor) and loss.numel() != 1:
+        raise DataError(f"the loss has shape {list(loss.shape)}: give one number, as its mean()")
     value = loss.item() if isinstance(loss, Tensor) else loss
     losses = _gather(torch.tensor([value], dtype=torch.float64))
     bad = [str(rank) for rank, value in enumerate(losses) if not math.isfinite(value)]
@@ -105,8 +107,6 @@ def check_loss(loss: Tensor | float, step: int) -> None:
 
         ranks = f"rank{'s' * (len(bad) > 1)} {', '.join(bad)}"
         raise DivergedError(step, f"of {ranks} is not a finite number")
-    if isinstance(loss, Tensor) and loss.numel() != 1:
-        raise DataError(f"the loss has shape {list(loss.shape)}: give one number, as its mean()")
 
 
 @contextmanager
