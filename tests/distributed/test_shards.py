@@ -107,12 +107,13 @@ def test_tables_of_another_size_are_refused(tmp_path: Path) -> None:
 
 
 def test_only_other_shards_are_removed(tmp_path: Path) -> None:
-    for name in ("shards-3", "shards-12", "shards-1", "other", "shards-old"):
+    for name in ("shards-3", "shards-12", "shards-1", "other", "shards-2024"):
         saved(tmp_path / name)
+    (tmp_path / "shards-2024" / "clicks.csv").touch()  # of the user's
     remove_others(tmp_path, "shards-12")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "shards-12", "shards-old"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "shards-12", "shards-2024"]
     remove_others(tmp_path, None)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "shards-old"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "shards-2024"]
 
 
 def test_the_parts_of_this_test_are_whole() -> None:

@@ -33,6 +33,7 @@ from .sharded import (
 
 IN_THE_MIDDLE, IN_THE_EVALUATION = 13, 44  # of 42 batches and 17
 LAST = "shards-42"
+DATA = "data (names, sizes and times of files)"
 
 
 @pytest.fixture(scope="module")
@@ -216,8 +217,10 @@ def differ(rank: int, differing: str) -> str:
     if rank == 1:
         if differing == "seed":
             settings = settings_of("fm", seed=5)
-        elif differing == "data":
+        elif differing == DATA:
             stream = BagStream(seed=3)
+        elif differing == "examples":
+            stream.files[0][1][50] ^= 1
         elif differing == "sharding":
             sharding = "table-wise"
     with pytest.raises(DataError) as caught:
@@ -230,7 +233,7 @@ def differ(rank: int, differing: str) -> str:
     [
         ("seed", ("0", "5")),
         ("sharding", ("'row-wise'", "'table-wise'")),
-        ("data", (repr(BagStream().fingerprint), repr(BagStream(seed=3).fingerprint))),
+        (DATA, (repr(BagStream().fingerprint), repr(BagStream(seed=3).fingerprint))),
     ],
 )
 def test_ranks_with_other_options_or_data_are_refused_on_all(
@@ -241,3 +244,27 @@ def test_ranks_with_other_options_or_data_are_refused_on_all(
         "same options"
     )
     assert ranks.run(differ, differing) == [said] * 2
+
+
+def test_ranks_that_read_other_examples_are_refused_on_all(ranks: Ranks) -> None:
+    said = "rank 1 has read other examples than rank 0 for the batch after step 1: all ranks must "
+    assert ranks.run(differ, "examples") == [said + "have the same files"] * 2
+
+
+def started_again(rank: int, folder: str, parent: int, learn: bool = False) -> bool:
+    """Whether a restart by a torchrun of some process id would go on with a folder."""
+    from freqsgd.distributed.fit import _started_again
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCHELASTIC_RUN_ID", "none")
+        patch.setattr("os.getppid", lambda: parent)
+        if learn:
+            train(rank, "fm", {"folder": folder})
+        return _started_again(Path(folder))
+
+
+def test_a_restart_goes_on_with_what_this_torchrun_wrote_only(ranks: Ranks, tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    assert ranks.run(started_again, folder, 7) == [False] * 2
+    assert ranks.run(started_again, folder, 7, True) == [True] * 2
+    assert ranks.run(started_again, folder, 8) == [False] * 2

@@ -13,6 +13,7 @@ from freqsgd.data.lock import locked
 from freqsgd.distributed.layout import Layout
 from freqsgd.distributed.limits import check_rule
 from freqsgd.distributed.shards import load_rows, save_rows, shards_folder
+from freqsgd.distributed.table_rates import MAX_STEPS
 from freqsgd.distributed.tables import Rows
 from freqsgd.streams.hash_encoder import open_encoder
 from freqsgd.training import checkpoint
@@ -86,6 +87,10 @@ def _split(path: Path, out: Path) -> None:
     if not tensors:
         raise DataError(f"{path} is of a run that diverged: there is nothing to go on with")
     weight, counts = tensors.pop("model.tokens.weight"), tensors.pop("optimizer.counts")
+    if int(counts.max()) > MAX_STEPS:
+        raise DataError(
+            f"{path} has counts above {MAX_STEPS:,}, where the counters of TorchRec's kernel end"
+        )
     name, digests = shards_folder(described["steps"]), []
     for number, (table, first) in enumerate(layout.starts.items()):
         last = first + layout.sizes[number]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from freqsgd.distributed.group import agree, any_rank, join, lost_rank
+from freqsgd.distributed.group import agree, any_rank, join, launcher, lost_rank
 from freqsgd.distributed.libraries import require_torchrec
 from freqsgd.distributed.limits import check_rule
 from freqsgd.streams.stream import Stream
+from freqsgd.training import checkpoint
+from freqsgd.training.resuming import used_for
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
 from freqsgd.training.stream_pass import Pass, StreamListener, pass_settings
@@ -58,15 +59,20 @@ def fit_sharded(
                 "sharding": sharding,
                 "resume": resume,
                 "folder": None if folder is None else str(folder),
+                "what the folder holds": None if folder is None else used_for(folder, True),
                 "days": stream.days,
-                "data": stream.fingerprint,
+                "data (names, sizes and times of files)": stream.fingerprint,
             }
         )
         trainer = ShardedTrainer(stream, rule, settings, sharding)
         run = StreamRun(stream, rule, settings, plan, trainer, folder)
-        record = run.start(any_rank(resume or _restarted()), listener)
+        record = run.start(any_rank(resume or _started_again(folder)), listener)
     return trainer.model, record
 
 
-def _restarted() -> bool:
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)) > 0
+def _started_again(folder: Path | None) -> bool:
+    """Whether torchrun has started the ranks again after they wrote what the folder holds."""
+    used = None if folder is None else used_for(folder, resume=True)
+    if folder is None or used is None:
+        return False
+    return launcher() is not None and checkpoint.describe(folder / used).get("by") == launcher()

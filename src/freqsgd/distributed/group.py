@@ -6,6 +6,7 @@ import json
 import math
 import os
 import secrets
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -18,14 +19,14 @@ from torch.distributed.rendezvous import rendezvous
 
 from freqsgd.data.dataset import DataError
 
-__all__ = ["agree", "any_rank", "check_loss", "gather_texts", "join", "lost_rank"]
+__all__ = ["agree", "any_rank", "check_loss", "gather_texts", "join", "launcher", "lost_rank"]
 
 
 def join() -> None:
     """Join the group that torchrun starts; a process of its own is a group of one."""
     if dist.is_initialized():
         return
-    if "WORLD_SIZE" in os.environ:
+    if "WORLD_SIZE" in os.environ and "RANK" in os.environ:
         store, rank, ranks = next(rendezvous("env://"))
         store = dist.PrefixStore(_meet(store, rank, ranks), store)  # type: ignore[attr-defined]
     else:
@@ -54,6 +55,13 @@ def _meet(store: Any, rank: int, ranks: int) -> str:
         except dist.DistStoreError:  # which an earlier first rank leaves without an answer
             continue
         return first
+
+
+def launcher() -> str | None:
+    """Tells a start of torchrun, with all its restarts, from others; None: there is none."""
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return None
+    return f"{os.environ['TORCHELASTIC_RUN_ID']} {socket.gethostname()} {os.getppid()}"
 
 
 def gather_texts(text: str) -> list[str]:
@@ -115,7 +123,8 @@ def lost_rank() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if "gloo/transport" not in str(error) and not isinstance(error, dist.DistNetworkError):
+        kinds = (dist.DistNetworkError, dist.DistStoreError)
+        if "gloo" not in str(error).lower() and not isinstance(error, kinds):
             raise
         raise DataError(
             "another rank has ended: see its error; with torchrun --max-restarts 1 all ranks "

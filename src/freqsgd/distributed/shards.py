@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,7 +17,10 @@ from freqsgd.data.files import make_folder
 from freqsgd.distributed.tables import Rows
 from freqsgd.training import checkpoint
 
-__all__ = ["load_rows", "remove_others", "save_rows", "shards_folder"]
+__all__ = ["check_all_there", "load_rows", "remove_others", "save_rows", "shards_folder"]
+
+
+_FILE = re.compile(r"\.?\d{5}-of-\d{5}\.safetensors(\.tmp)?")
 
 
 def shards_folder(steps: int) -> str:
@@ -32,7 +37,19 @@ def save_rows(folder: Path, number: int, files: int, rows: Iterable[Rows]) -> st
         tensors[f"{each.table}.{each.first}.counts"] = each.counts
     path = _path(folder, number, files)
     checkpoint.save(path, tensors, {})
+    _sync(folder)
     return checkpoint.digest(path)
+
+
+def check_all_there(folder: Path, digests: Sequence[str]) -> None:
+    """Refuse to go on where the files of some ranks are not in the folder."""
+    for number, digest in enumerate(digests):
+        path = _path(folder, number, len(digests))
+        if not path.exists() or checkpoint.digest(path) != digest:
+            raise DataError(
+                f"what rank {number} has written to {folder} is not there on rank 0: all ranks "
+                "need one folder, on a file system that they share"
+            )
 
 
 def load_rows(folder: Path, digests: Sequence[str], targets: Sequence[Rows]) -> None:
@@ -55,6 +72,7 @@ def load_rows(folder: Path, digests: Sequence[str], targets: Sequence[Rows]) -> 
         parts = _parts(path)
         if not any(_shared(target, *part) for part in parts for target in targets):
             continue
+        tensors: dict[str, Tensor] = {}  # those of the file before make room
         tensors, _ = checkpoint.load(path, own)
         for table, first, count in parts:
             weight, counts = (tensors[f"{table}.{first}.{name}"] for name in ("weight", "counts"))
@@ -75,9 +93,18 @@ def load_rows(folder: Path, digests: Sequence[str], targets: Sequence[Rows]) -> 
 def remove_others(folder: Path, kept: str | None) -> None:
     """Remove the tables of earlier checkpoints."""
     for path in folder.glob("shards-*"):
-        steps = path.name.removeprefix("shards-")
-        if steps.isdecimal() and path.name != kept:
+        ours = path.is_dir() and all(_FILE.fullmatch(file.name) for file in path.iterdir())
+        if ours and path.name != kept:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _sync(folder: Path) -> None:
+    """Have the names of files on the disk too."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _path(folder: Path, number: int, files: int) -> Path:

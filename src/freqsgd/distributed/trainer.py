@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,17 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from freqsgd.data.dataset import DataError
-from freqsgd.distributed.group import any_rank, gather_texts
+from freqsgd.distributed.group import any_rank, gather_texts, launcher
 from freqsgd.distributed.layout import Layout
 from freqsgd.distributed.model import ShardedFM, part_of_batch
 from freqsgd.distributed.sharding import dense_parameters, shard
-from freqsgd.distributed.shards import load_rows, remove_others, save_rows, shards_folder
+from freqsgd.distributed.shards import (
+    check_all_there,
+    load_rows,
+    remove_others,
+    save_rows,
+    shards_folder,
+)
 from freqsgd.distributed.start import draw_start
 from freqsgd.distributed.table_rates import TableRates
 from freqsgd.distributed.tables import held_rows
@@ -82,10 +89,14 @@ class ShardedTrainer:
         if available is None:
             return
         here = int(os.environ.get("LOCAL_WORLD_SIZE", self.ranks))
-        table = sum(self.layout.sizes) * (4 * self.layout.row + _STATE)
+        of_row = 4 * self.layout.row + _STATE
+        table = sum(self.layout.sizes) * of_row
+        held = table / self.ranks
+        if self.sharding == "table-wise":  # no rank can hold less than the largest
+            held = max(held, max(self.layout.sizes) * of_row)
         columns = sum(self.layout.widths)
         work = 4 * 4 * self.settings.batch_size * columns * self.layout.row
-        if table / self.ranks + work > available / here:
+        if held + work > available / here:
             raise DataError(
                 f"tables of {table / 1e9:.1f} GB (weights, and {_STATE} bytes a row) over "
                 f"{self.ranks} ranks, and {work / 1e9:.1f} GB for a batch, do not fit: "
@@ -118,10 +129,11 @@ class ShardedTrainer:
         self, ids: NDArray[np.int32], labels: NDArray[np.uint8], logits: NDArray[np.float32]
     ) -> None:
         """Take one step; ``logits`` takes the log odds before it."""
+        self._check_same(ids, labels)
         part = part_of_batch(ids, self.layout, self.rank, self.ranks)
         self.rates.step()
         learned, shown = self.model(part, (self.settings.seed << 32) + self.steps - 1)
-        self._gather(shown, logits)
+        self._gather(shown.where(learned.detach().isfinite(), torch.nan), logits)
         targets = torch.from_numpy(labels[part.first : part.first + part.size]).float()
         losses = nn.functional.binary_cross_entropy_with_logits(
             learned[: part.size], targets, reduction="sum"
@@ -134,10 +146,25 @@ class ShardedTrainer:
     @torch.no_grad()
     def predict(self, ids: NDArray[np.int32]) -> NDArray[np.float32]:
         """Log odds of samples."""
+        self._check_same(ids)
         logits = np.empty(len(ids), np.float32)
         _, shown = self.model(part_of_batch(ids, self.layout, self.rank, self.ranks))
         self._gather(shown, logits)
         return logits
+
+    def _check_same(self, *arrays: NDArray[Any]) -> None:
+        """Refuse a batch that ranks have not read alike."""
+        own = 0
+        for array in arrays:
+            own = zlib.crc32(np.ascontiguousarray(array).data, own)
+        told = torch.empty(2 * self.ranks, dtype=torch.int64)
+        dist.all_gather_into_tensor(told, torch.tensor([len(arrays[0]), own]))
+        others = (told.view(-1, 2) != told[:2]).any(1).nonzero()
+        if len(others):
+            raise DataError(
+                f"rank {int(others[0])} has read other examples than rank 0 for the batch after "
+                f"step {self.steps}: all ranks must have the same files"
+            )
 
     def _gather(self, own: Tensor, logits: NDArray[np.float32]) -> None:
         """Put the parts of all ranks together; refuse what is no number."""
@@ -163,7 +190,7 @@ class ShardedTrainer:
     def save(self, folder: Path, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
         """Write a checkpoint: each rank its rows, then the first what names them."""
         if tensors:
-            description = description | {"shards": self._save_rows(folder)}
+            description = description | {"shards": self._save_rows(folder), "by": launcher()}
             tensors = {**in_parts(model=self._dense()), **tensors}
         if self.leads:
             checkpoint.save(folder / CHECKPOINT, tensors, description)
@@ -172,7 +199,7 @@ class ShardedTrainer:
     def save_model(self, folder: Path, description: dict[str, Any]) -> None:
         """Write the model, its tables in shards."""
         layout, settings = self.layout, self.settings
-        description = description | {"shards": self._save_rows(folder)}
+        description = description | {"shards": self._save_rows(folder), "by": launcher()}
         shape: dict[str, Any] = {
             "sizes": layout.sizes,
             "widths": layout.widths,
@@ -190,8 +217,10 @@ class ShardedTrainer:
         if self._shards is not None and self._shards["folder"] == name:
             return self._shards
         self._remove_others(folder)  # what a run that was killed has left
-        digest = save_rows(folder / name, self.rank, self.ranks, self.rows)
-        return {"folder": name, "digests": gather_texts(digest)}
+        digests = gather_texts(save_rows(folder / name, self.rank, self.ranks, self.rows))
+        if self.leads:
+            check_all_there(folder / name, digests)
+        return {"folder": name, "digests": digests}
 
     def _saved(self, folder: Path, description: dict[str, Any]) -> None:
         self._shards = description.get("shards")
@@ -225,7 +254,10 @@ class ShardedTrainer:
             raise DataError(f"{path} is of training in one process: {_INSTEAD[path.name]}")
         shards = saved["shards"]
         load_rows(folder / shards["folder"], shards["digests"], self.rows)
-        self.bare.load_state_dict(dense, strict=False)
+        with torch.no_grad():
+            self.bare.bias.copy_(dense.pop("bias"))
+        if self.bare.network is not None:
+            self.bare.network.load_state_dict(part_of(dense, "network"))
         self._saved(folder, saved)
 
     def _dense(self) -> dict[str, Tensor]:
