@@ -86,7 +86,7 @@ def test_two_ranks_of_torchrec_send_what_is_reckoned(
     expected = way(workload(hidden), 2).total
     for steps in ranks.run(train, sharding, list(hidden or ())):
         for bytes_sent in steps:
-            assert bytes_sent == pytest.approx(expected, rel=0.02)
+            assert bytes_sent == pytest.approx(expected, rel=0.03)
 
 
 def rows_of_sequences(rank: int) -> list[int]:
