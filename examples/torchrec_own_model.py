@@ -17,6 +17,7 @@ from freqsgd.distributed import (
     check_loss,
     dense_parameters,
     join,
+    leave,
     require_torchrec,
     shard,
 )
@@ -76,8 +77,8 @@ def main() -> None:
         optimizer.step()
         if dist.get_rank() == 0 and (step + 1) % 100 == 0:
             print(f"step {step + 1}: loss {loss.item():.3f}")
-    dist.destroy_process_group()
 
 
 if __name__ == "__main__":
     main()
+    leave()

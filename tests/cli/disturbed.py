@@ -15,15 +15,19 @@ from freqsgd.distributed import require_torchrec
 from freqsgd.training import checkpoint
 from freqsgd.training.resuming import CHECKPOINT
 
-ATTEMPT, RANK = (os.environ[name] for name in ("TORCHELASTIC_RESTART_COUNT", "RANK"))
+
+def place() -> tuple[str, str]:
+    """Which start of torchrun this is, and which of its ranks."""
+    return os.environ["TORCHELASTIC_RESTART_COUNT"], os.environ["RANK"]
 
 
 def disturb(what: str, step: int) -> None:
     """Do what is asked of this rank at this moment, if anything."""
     asked = os.environ["DISTURB"].split()
-    if f"{ATTEMPT}.{RANK}.{what}.{step}" in asked:
+    attempt, rank = place()
+    if f"{attempt}.{rank}.{what}.{step}" in asked:
         os.kill(os.getpid(), signal.SIGKILL)
-    if f"{ATTEMPT}.{RANK}.wait.{step}" in asked:
+    if f"{attempt}.{rank}.wait.{step}" in asked:
         print("waiting", flush=True)
         while signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             time.sleep(0.01)  # until Ctrl-C was noticed
@@ -44,7 +48,8 @@ def main() -> None:
     def learn_disturbed(self: Any, *batch: Any) -> None:
         if not begun:
             begun.append(self.steps)
-            print(f"attempt {ATTEMPT} of rank {RANK} begins with step {self.steps}", flush=True)
+            attempt, rank = place()
+            print(f"attempt {attempt} of rank {rank} begins with step {self.steps}", flush=True)
         disturb("learn", self.steps)
         learn(self, *batch)
 

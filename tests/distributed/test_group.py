@@ -16,8 +16,7 @@ import torch
 import torch.distributed as dist
 
 from freqsgd.data.dataset import DataError
-from freqsgd.distributed import agree, any_rank, check_loss, gather_texts
-from freqsgd.distributed.group import _meet
+from freqsgd.distributed.group import _meet, agree, any_rank, check_loss, gather_texts
 from freqsgd.training.engine import DivergedError
 from tests.integration.ranks import Ranks
 
@@ -89,7 +88,7 @@ def test_a_rank_that_ends_is_reported_in_one_line(tmp_path: Path) -> None:
             import os
             import torch.distributed as dist
             from freqsgd.data.dataset import DataError
-            from freqsgd.distributed import any_rank, join, lost_rank
+            from freqsgd.distributed.group import any_rank, join, lost_rank
 
             join()
             any_rank(True)
@@ -109,7 +108,7 @@ def test_a_rank_that_ends_is_reported_in_one_line(tmp_path: Path) -> None:
 
 def test_a_process_of_its_own_is_a_group_of_one() -> None:
     code = (
-        "from freqsgd.distributed import *; join(); join(); check_loss(1.0, 1); agree({}); "
+        "from freqsgd.distributed.group import *; join(); join(); check_loss(1.0, 1); agree({}); "
         "print(gather_texts('alone'), any_rank(False))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

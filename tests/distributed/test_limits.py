@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from freqsgd.data.dataset import DataError
-from freqsgd.distributed import check_rule_options
+from freqsgd.distributed.limits import check_rule_options
 
 
 def test_what_the_kernel_does_is_let_through() -> None:

@@ -18,7 +18,7 @@ from freqsgd.data.dataset import DataError
 from freqsgd.training.compare_streams import add_run, describe_stream
 from freqsgd.training.rules import Rule
 
-__all__ = ["ENGINES", "check_engine", "train_sharded", "wait_for_ranks"]
+__all__ = ["ENGINES", "check_engine", "train_sharded"]
 
 ENGINES = ("freqsgd", "torchrec")
 
@@ -48,6 +48,7 @@ def train_sharded(
     Ranks other than the first end here.
     """
     from freqsgd.distributed.fit import fit_sharded
+    from freqsgd.distributed.group import leave
 
     rate_needed(rule)
     options, settings, plan = parts_of(asked)
@@ -55,7 +56,7 @@ def train_sharded(
     leads = os.environ.get("RANK", "0") == "0"
     console.quiet = not leads
     with stream_session(options, [], threads, out) as (stream, watcher):
-        _, record = fit_sharded(
+        record = fit_sharded(
             stream,
             rule,
             settings,
@@ -64,23 +65,13 @@ def train_sharded(
             folder=out,
             resume=resume,
             listener=watcher.streaming if leads else None,
-        )
+        )[1]
         if not leads:
-            wait_for_ranks()
+            leave()
             raise typer.Exit(2 if record["stopped"] == "diverged" else 0)
         results = describe_stream(stream, settings, threads, command_line())
         add_run(results, stream, record)
     return results
-
-
-def wait_for_ranks() -> None:
-    """Let none end before the first has written its results: torchrun stops all when one fails."""
-    import torch.distributed as dist
-
-    from freqsgd.distributed.group import lost_rank
-
-    with lost_rank():
-        dist.barrier()
 
 
 def _check_counting(rule: Rule, batch_size: int) -> None:

@@ -12,7 +12,7 @@ from freqsgd.cli.one_pass import one_pass_rules, train_one_pass
 from freqsgd.cli.options import ONE_PASS, option, rule_options, takes
 from freqsgd.cli.request import PresetName, Request, plans, request
 from freqsgd.cli.session import REPORT, any_session, command_line
-from freqsgd.cli.sharded import check_engine, train_sharded, wait_for_ranks
+from freqsgd.cli.sharded import check_engine, train_sharded
 from freqsgd.cli.table import print_results
 from freqsgd.data.dataset import DataError
 from freqsgd.report import write_report
@@ -57,7 +57,7 @@ def train(
     --hash-rows 1e6 --lr 1 --out model
 
     Several processes: torchrun --nproc-per-node 2 -m freqsgd train --engine torchrec --one-pass
-    --count batch --lr 30 --out model
+    --count batch --lr 10 --out model
     """
     check_engine(context, engine)
     if (out / MODELS).exists():
@@ -84,8 +84,10 @@ def train(
         results["runs"].append(record)
     write_results(results, out / RESULTS)
     write_report(results, out / REPORT)
-    if engine == "torchrec":
-        wait_for_ranks()
+    if engine == "torchrec":  # torchrun stops all ranks when one fails: none ends before this
+        from freqsgd.distributed.group import leave
+
+        leave()
     for run in results["runs"]:
         if run["stopped"] == "diverged":
             raise DataError(run["error"])

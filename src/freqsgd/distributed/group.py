@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
@@ -19,7 +20,16 @@ from torch.distributed.rendezvous import rendezvous
 
 from freqsgd.data.dataset import DataError
 
-__all__ = ["agree", "any_rank", "check_loss", "gather_texts", "join", "launcher", "lost_rank"]
+__all__ = [
+    "agree",
+    "any_rank",
+    "check_loss",
+    "gather_texts",
+    "join",
+    "launcher",
+    "leave",
+    "lost_rank",
+]
 
 
 def join() -> None:
@@ -32,6 +42,18 @@ def join() -> None:
     else:
         store, rank, ranks = dist.HashStore(), 0, 1  # type: ignore[attr-defined]
     dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
+
+
+def leave() -> None:
+    """End the group when all ranks have come here; models spread over it are of no more use.
+
+    To be called last, where nothing holds such models: a thread of gloo that is still there when
+    Python ends can abort the process.
+    """
+    with lost_rank():
+        dist.barrier()
+        dist.destroy_process_group()
+    gc.collect()  # models that hold the group are full of cycles
 
 
 def _meet(store: Any, rank: int, ranks: int) -> str:
