@@ -1,6 +1,6 @@
 """What does CF-SGD add to a step of TorchRec with its plain SGD?
 
-    python -m benchmarks.torchrec_adapter [--batch 65536] [--rows 1000000] [--rounds 30]
+    python -m benchmarks.torchrec_adapter [--batch 65536] [--rows 1000000] [--rounds 8]
 
 26 tables x 1 million rows x 20 (16 for vectors and a linear weight, filled up to a multiple of 4),
 a batch of 65,536 over all ranks, ids by Zipf's law, rows sharded over 1 and over 2 ranks on this
@@ -126,7 +126,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batch", type=int, default=65536)
     parser.add_argument("--rows", type=int, default=1_000_000, help="of each table")
-    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=8)
     options = parser.parse_args()
     require_torchrec()
     if "RANK" in os.environ:
