@@ -62,7 +62,7 @@ class Figure:
 
 
 FOUR = ("sgd", "cfsgd", "adagrad", "adam")
-BESIDE = "sgd,fasgd,cfsgd,adagrad,adam"
+BESIDE = "--optimizers sgd,fasgd,cfsgd,adagrad,adam"
 HOUR = 3600.0
 
 RUNS = {
@@ -76,19 +76,19 @@ RUNS = {
     ),
     "ml-fm": Run(
         "FM on MovieLens-1M",
-        quick=f"compare --dataset movielens-1m --optimizers {BESIDE} --epochs 27 --diagnose",
-        full=f"compare --dataset movielens-1m --optimizers {BESIDE} --diagnose",
+        quick=f"compare --dataset movielens-1m {BESIDE} --epochs 27 --diagnose",
+        full=f"compare --dataset movielens-1m {BESIDE} --diagnose",
         seconds=(150, HOUR),
         data="movielens-1m",
-        stand_in=f"compare --dataset synthetic --optimizers {BESIDE} --epochs 20 --diagnose",
+        stand_in=f"compare --dataset synthetic {BESIDE} --epochs 20 --diagnose",
     ),
     "ml-deepfm": Run(
         "DeepFM on MovieLens-1M",
-        quick=f"compare --dataset movielens-1m --model deepfm --optimizers {BESIDE} --epochs 6 --diagnose",
-        full=f"compare --dataset movielens-1m --model deepfm --optimizers {BESIDE} --diagnose",
+        quick=f"compare --dataset movielens-1m --model deepfm {BESIDE} --epochs 6 --diagnose",
+        full=f"compare --dataset movielens-1m --model deepfm {BESIDE} --diagnose",
         seconds=(180, HOUR),
         data="movielens-1m",
-        stand_in=f"compare --dataset synthetic --model deepfm --optimizers {BESIDE} --epochs 4 --diagnose",
+        stand_in=f"compare --dataset synthetic --model deepfm {BESIDE} --epochs 4 --diagnose",
     ),
     "criteo-fm": Run(
         "FM on Criteo",
@@ -202,8 +202,8 @@ FIGURES = (
         "fig2",
         "Figure 2",
         "MovieLens-1M, FM and DeepFM",
-        "SGD is slowest. CF-SGD converges much faster than SGD, and early on faster than Adagrad and "
-        "Adam. All reach a peak AUC near 0.81, CF-SGD first.",
+        "SGD is slowest. CF-SGD converges much faster than SGD, and early on faster than Adagrad "
+        "and Adam. All reach a peak AUC near 0.81, CF-SGD first.",
         tuple(
             asked
             for run in ("ml-fm", "ml-deepfm")
@@ -214,8 +214,8 @@ FIGURES = (
         "fig3ab",
         "Figure 3a-b",
         "Second moments against counts",
-        "The second moments of Adagrad and Adam quickly become almost linear in the frequencies that "
-        "CF-SGD counts: adaptive methods use frequency implicitly.",
+        "The second moments of Adagrad and Adam quickly become almost linear in the frequencies "
+        "that CF-SGD counts: adaptive methods use frequency implicitly.",
         tuple(
             (run, follows_counts(name, pearson=0.9, slope=(0.8, 1.25), epoch=5))
             for run in ("ml-fm", "ml-deepfm")
@@ -259,7 +259,8 @@ FIGURES = (
         "table3",
         "Table 3",
         "Learning rates for Criteo",
-        "Learning rates tuned for each optimizer, FM: SGD 0.01, CF-SGD 0.1, Adagrad 0.01, Adam 0.001.",
+        "Learning rates tuned for each optimizer, FM: SGD 0.01, CF-SGD 0.1, Adagrad 0.01, "
+        "Adam 0.001.",
         _rates("criteo", "criteo-tuned"),
     ),
     Figure(
@@ -288,7 +289,8 @@ FIGURES = (
         "appendix-c",
         "Appendix C",
         "How often the tokens of 28 Criteo features occur",
-        "Most features of Criteo are highly imbalanced, with a clear exponential or polynomial tail.",
+        "Most features of Criteo are highly imbalanced, with a clear exponential or polynomial "
+        "tail.",
         (
             ("criteo-tokens", few_hold_most(0.2, 0.5, of_fields=0.5, first=28)),
             ("criteo-tokens", tail_is_found(of_fields=0.5, first=28)),

@@ -82,8 +82,8 @@ def slowest(optimizer: str, margin: float = 0.002) -> Rule:
         return Finding(taken[optimizer] > max(others), said)
 
     return Rule(
-        f"{NAMES[optimizer]} needs more epochs than CF-SGD, Adagrad and Adam to reach the lowest of "
-        f"the best validation AUCs less {margin:g}",
+        f"{NAMES[optimizer]} needs more epochs than CF-SGD, Adagrad and Adam to reach the lowest "
+        f"of the best validation AUCs less {margin:g}",
         look,
     )
 
@@ -138,8 +138,8 @@ def peaks_first(optimizer: str, others: Sequence[str], behind: float) -> Rule:
         return Finding(sooner and good, shown)
 
     return Rule(
-        f"{NAMES[optimizer]} has its best validation AUC in an earlier epoch than {_names(others)}, "
-        f"at most {behind:g} below the best of all",
+        f"{NAMES[optimizer]} has its best validation AUC in an earlier epoch than "
+        f"{_names(others)}, at most {behind:g} below the best of all",
         look,
     )
 
@@ -161,8 +161,8 @@ def follows_counts(
 
     return Rule(
         f"the second moments of {NAMES[optimizer]} have a correlation of {pearson:g} or more with "
-        f"the counts of CF-SGD by epoch {epoch}, and a slope of {slope[0]:g} to {slope[1]:g} on log "
-        "scales",
+        f"the counts of CF-SGD by epoch {epoch}, and a slope of {slope[0]:g} to {slope[1]:g} on "
+        "log scales",
         look,
     )
 
@@ -276,7 +276,8 @@ def tail_is_found(of_fields: float, first: int | None = None) -> Rule:
         fields = inspection["fields"][:first]
         families = [field["fit"]["family"] for field in fields]
         found = {name: families.count(name) for name in ("exponential", "polynomial")}
-        said = f"{found['exponential']} exponential, {found['polynomial']} polynomial, of {len(fields)}"
+        counted = ", ".join(f"{count} {name}" for name, count in found.items())
+        said = f"{counted}, of {len(fields)}"
         return Finding(sum(found.values()) >= of_fields * len(fields), said)
 
     fields = "every field" if of_fields == 1 else f"{of_fields:.0%} of the fields"
