@@ -18,19 +18,19 @@ from freqsgd.data.dataset import DataError
 from freqsgd.training.compare_streams import add_run, describe_stream
 from freqsgd.training.rules import Rule
 
-__all__ = ["ENGINES", "check_engine", "train_sharded"]
+__all__ = ["ENGINES", "is_sharded", "train_sharded"]
 
 ENGINES = ("freqsgd", "torchrec")
 
 
-def check_engine(context: typer.Context, engine: str) -> None:
-    """Refuse an engine, or options of the other one."""
+def is_sharded(context: typer.Context, engine: str) -> bool:
+    """Whether ranks train; refuses an unknown engine, and options of the other one."""
     if engine not in ENGINES:
         raise DataError(f"unknown engine {engine!r}; known: {', '.join(ENGINES)}")
     if engine == "torchrec":
         if not context.params["one_pass"]:
             raise DataError("--engine torchrec needs --one-pass")
-        return
+        return True
     if is_given(context, "sharding"):
         raise DataError("--sharding needs --engine torchrec")
     if int(os.environ.get("WORLD_SIZE", 1)) > 1:
@@ -38,6 +38,7 @@ def check_engine(context: typer.Context, engine: str) -> None:
             "torchrun has started several processes, of which each would train the whole model: "
             "add --engine torchrec, or start without torchrun"
         )
+    return False
 
 
 def train_sharded(

@@ -12,7 +12,7 @@ from freqsgd.cli.one_pass import one_pass_rules, train_one_pass
 from freqsgd.cli.options import ONE_PASS, option, rule_options, takes
 from freqsgd.cli.request import PresetName, Request, plans, request
 from freqsgd.cli.session import REPORT, any_session, command_line
-from freqsgd.cli.sharded import check_engine, train_sharded
+from freqsgd.cli.sharded import is_sharded, train_sharded
 from freqsgd.cli.table import print_results
 from freqsgd.data.dataset import DataError
 from freqsgd.report import write_report
@@ -59,12 +59,12 @@ def train(
     Several processes: torchrun --nproc-per-node 2 -m freqsgd train --engine torchrec --one-pass
     --count batch --lr 10 --out model
     """
-    check_engine(context, engine)
+    sharded = is_sharded(context, engine)
     if (out / MODELS).exists():
         raise DataError(f"{out} holds a comparison (freqsgd compare): use another --out")
     if isinstance(asked.data, StreamOptions):
         (one_rule,) = one_pass_rules(context, rule, [(optimizer, lr)])
-        if engine == "torchrec":
+        if sharded:
             results = train_sharded(asked, one_rule, sharding, threads, out, resume)
         else:
             results = train_one_pass(asked, one_rule, threads, out, resume)
@@ -84,7 +84,7 @@ def train(
         results["runs"].append(record)
     write_results(results, out / RESULTS)
     write_report(results, out / REPORT)
-    if engine == "torchrec":  # torchrun stops all ranks when one fails: none ends before this
+    if sharded:  # torchrun stops all ranks when one fails: none ends before this
         from freqsgd.distributed.group import leave
 
         leave()
@@ -93,5 +93,5 @@ def train(
             raise DataError(run["error"])
     print_results(results)
     print(f"\nmodel: {out}")
-    if engine == "torchrec":
+    if sharded:
         print(f"its tables are in shards: freqsgd convert {out} --out DIR puts them together")
