@@ -29,19 +29,28 @@ from freqsgd.paper.rules import (
 )
 from freqsgd.training.presets import preset
 
-__all__ = ["FIGURES", "RUNS", "Figure", "Run"]
+__all__ = ["FIGURES", "RUNS", "Figure", "Run", "Way"]
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to do a run: a command of freqsgd, without its ``--out``."""
+
+    command: str
+    usual: float  # seconds that it takes on two cores, from which the time left is reckoned
+    budget: float  # the most seconds that it may take
+    smaller: str = ""  # in what it is less than the paper's
 
 
 @dataclass(frozen=True)
 class Run:
-    """A command of freqsgd that measures something, without its ``--out``."""
+    """Something that is measured."""
 
     title: str
-    quick: str
-    full: str
-    seconds: tuple[float, float]  # the most that it may take: quick, full
+    quick: Way
+    full: Way
     data: str | None = None  # the dataset it needs; None: everything is generated
-    stand_in: str | None = None  # the command where that dataset is not there
+    stand_in: Way | None = None  # where that dataset is not there
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,7 @@ class Figure:
     name: str
     number: str
     title: str
+    brief: str  # the claim, in a table's cell
     claim: str
     rules: tuple[tuple[str, Rule], ...]  # each with the name of the run it is held against
     private: str = ""  # why the paper's own data are never at hand
@@ -63,107 +73,173 @@ class Figure:
 
 FOUR = ("sgd", "cfsgd", "adagrad", "adam")
 BESIDE = "--optimizers sgd,fasgd,cfsgd,adagrad,adam"
+WORDS = "--loss softmax"
 HOUR = 3600.0
+CLICKS = "16 features and 2 million generated examples instead of 800 and 25 billion"
 
 RUNS = {
     "ml-tokens": Run(
         "tokens of MovieLens-1M",
-        quick="inspect --dataset movielens-1m",
-        full="inspect --dataset movielens-1m",
-        seconds=(30, 60),
+        quick=Way("inspect --dataset movielens-1m", 8, 30),
+        full=Way("inspect --dataset movielens-1m", 8, 60),
         data="movielens-1m",
-        stand_in="inspect --dataset synthetic",
+        stand_in=Way("inspect --dataset synthetic", 6, 30),
     ),
     "ml-fm": Run(
         "FM on MovieLens-1M",
-        quick=f"compare --dataset movielens-1m {BESIDE} --epochs 27 --diagnose",
-        full=f"compare --dataset movielens-1m {BESIDE} --diagnose",
-        seconds=(150, HOUR),
+        quick=Way(
+            f"compare --dataset movielens-1m {BESIDE} --epochs 27 --diagnose",
+            usual=80,
+            budget=150,
+            smaller="at most 27 epochs",
+        ),
+        full=Way(f"compare --dataset movielens-1m {BESIDE} --diagnose", 90, HOUR),
         data="movielens-1m",
-        stand_in=f"compare --dataset synthetic {BESIDE} --epochs 20 --diagnose",
+        stand_in=Way(
+            f"compare --dataset synthetic {BESIDE} --epochs 20 --diagnose",
+            usual=30,
+            budget=90,
+            smaller="generated clicks, at most 20 epochs",
+        ),
     ),
     "ml-deepfm": Run(
         "DeepFM on MovieLens-1M",
-        quick=f"compare --dataset movielens-1m --model deepfm {BESIDE} --epochs 6 --diagnose",
-        full=f"compare --dataset movielens-1m --model deepfm {BESIDE} --diagnose",
-        seconds=(180, HOUR),
+        quick=Way(
+            f"compare --dataset movielens-1m --model deepfm {BESIDE} --epochs 6 --diagnose",
+            usual=120,
+            budget=180,
+            smaller="at most 6 epochs",
+        ),
+        full=Way(f"compare --dataset movielens-1m --model deepfm {BESIDE} --diagnose", 600, HOUR),
         data="movielens-1m",
-        stand_in=f"compare --dataset synthetic --model deepfm {BESIDE} --epochs 4 --diagnose",
+        stand_in=Way(
+            f"compare --dataset synthetic --model deepfm {BESIDE} --epochs 4 --diagnose",
+            usual=40,
+            budget=90,
+            smaller="generated clicks, at most 4 epochs",
+        ),
     ),
     "criteo-fm": Run(
         "FM on Criteo",
-        quick="compare --dataset criteo --dim 16 --epochs 12",
-        full="compare --dataset criteo --dim 16",
-        seconds=(60, 2 * HOUR),
+        quick=Way(
+            "compare --dataset criteo --dim 16 --epochs 12",
+            usual=40,
+            budget=60,
+            smaller="dimension 16 instead of 64, at most 12 epochs",
+        ),
+        full=Way(
+            "compare --dataset criteo --dim 16",
+            usual=HOUR,
+            budget=2 * HOUR,
+            smaller="dimension 16 instead of 64",
+        ),
         data="criteo",
     ),
     "criteo-deepfm": Run(
         "DeepFM on Criteo",
-        quick="compare --dataset criteo --model deepfm --epochs 8",
-        full="compare --dataset criteo --model deepfm",
-        seconds=(90, 2 * HOUR),
+        quick=Way(
+            "compare --dataset criteo --model deepfm --epochs 8",
+            usual=50,
+            budget=90,
+            smaller="at most 8 epochs",
+        ),
+        full=Way("compare --dataset criteo --model deepfm", HOUR, 2 * HOUR),
         data="criteo",
     ),
     "clicks": Run(
         "one pass over ten generated days of clicks",
-        quick="compare --one-pass --dataset clicks-small",
-        full="compare --one-pass --dataset clicks-small",
-        seconds=(120, HOUR),
+        quick=Way("compare --one-pass --dataset clicks-small", 60, 120, CLICKS),
+        full=Way("compare --one-pass --dataset clicks-small", 60, HOUR, CLICKS),
     ),
     "ml-tuned": Run(
         "tuned FM on MovieLens-1M",
-        quick="tune --dataset movielens-1m --trials 6 --epochs 8",
-        full="tune --dataset movielens-1m --trials 40",
-        seconds=(90, 3 * HOUR),
+        quick=Way(
+            "tune --dataset movielens-1m --trials 6 --epochs 8",
+            usual=60,
+            budget=90,
+            smaller="6 trials for each optimizer, of at most 8 epochs",
+        ),
+        full=Way("tune --dataset movielens-1m --trials 40", HOUR, 3 * HOUR),
         data="movielens-1m",
     ),
     "criteo-tuned": Run(
         "tuned FM on Criteo",
-        quick="tune --dataset criteo --dim 16 --trials 6 --epochs 8",
-        full="tune --dataset criteo --dim 16 --trials 40",
-        seconds=(60, 3 * HOUR),
+        quick=Way(
+            "tune --dataset criteo --dim 16 --trials 6 --epochs 8",
+            usual=50,
+            budget=60,
+            smaller="dimension 16 instead of 64, 6 trials for each optimizer, of at most 8 epochs",
+        ),
+        full=Way(
+            "tune --dataset criteo --dim 16 --trials 40",
+            usual=2 * HOUR,
+            budget=3 * HOUR,
+            smaller="dimension 16 instead of 64",
+        ),
         data="criteo",
     ),
     "cbow": Run(
         "CBOW on WikiText-2",
-        quick="compare --model cbow --loss softmax --dataset wikitext-2 --dim 32 --epochs 2",
-        full="compare --model cbow --loss softmax --dataset wikitext-2 --dim 300 --epochs 20",
-        seconds=(150, 4 * HOUR),
+        quick=Way(
+            f"compare --model cbow {WORDS} --dataset wikitext-2 --dim 32 --epochs 2",
+            usual=100,
+            budget=150,
+            smaller="dimension 32 instead of 300, 2 epochs instead of 20",
+        ),
+        full=Way(
+            f"compare --model cbow {WORDS} --dataset wikitext-2 --dim 300 --epochs 20",
+            usual=2 * HOUR,
+            budget=4 * HOUR,
+        ),
         data="wikitext-2",
-        stand_in="compare --model cbow --loss softmax --dataset zipf-text --dim 32 --epochs 3",
+        stand_in=Way(
+            f"compare --model cbow {WORDS} --dataset zipf-text --dim 32 --epochs 3",
+            usual=20,
+            budget=90,
+            smaller="generated text, dimension 32 instead of 300, 3 epochs instead of 20",
+        ),
     ),
     "skipgram": Run(
         "Skip-Gram on WikiText-2",
-        quick="compare --model skipgram --loss softmax --dataset wikitext-2 --dim 32 --epochs 3",
-        full="compare --model skipgram --loss softmax --dataset wikitext-2 --dim 300 --epochs 20",
-        seconds=(90, 2 * HOUR),
+        quick=Way(
+            f"compare --model skipgram {WORDS} --dataset wikitext-2 --dim 32 --epochs 3",
+            usual=60,
+            budget=90,
+            smaller="dimension 32 instead of 300, 3 epochs instead of 20",
+        ),
+        full=Way(
+            f"compare --model skipgram {WORDS} --dataset wikitext-2 --dim 300 --epochs 20",
+            usual=HOUR,
+            budget=2 * HOUR,
+        ),
         data="wikitext-2",
-        stand_in="compare --model skipgram --loss softmax --dataset zipf-text --dim 32 --epochs 3",
+        stand_in=Way(
+            f"compare --model skipgram {WORDS} --dataset zipf-text --dim 32 --epochs 3",
+            usual=15,
+            budget=60,
+            smaller="generated text, dimension 32 instead of 300, 3 epochs instead of 20",
+        ),
     ),
     "criteo-tokens": Run(
         "tokens of Criteo",
-        quick="inspect --dataset criteo",
-        full="inspect --dataset criteo",
-        seconds=(30, 600),
+        quick=Way("inspect --dataset criteo", 10, 30),
+        full=Way("inspect --dataset criteo", 100, 600),
         data="criteo",
     ),
     "theory-exponential": Run(
         "theorems, exponential tail",
-        quick="theory --tail exponential",
-        full="theory --tail exponential --iterations 4000000",
-        seconds=(45, HOUR),
+        quick=Way("theory --tail exponential", 20, 45),
+        full=Way("theory --tail exponential --iterations 4000000", 400, HOUR),
     ),
     "theory-polynomial": Run(
         "theorems, polynomial tail",
-        quick="theory --tail polynomial",
-        full="theory --tail polynomial --iterations 4000000",
-        seconds=(45, HOUR),
+        quick=Way("theory --tail polynomial", 20, 45),
+        full=Way("theory --tail polynomial --iterations 4000000", 400, HOUR),
     ),
     "theory-uniform": Run(
         "theorems, uniform tokens",
-        quick="theory --tail uniform --repetitions 40",
-        full="theory --tail uniform",
-        seconds=(30, HOUR),
+        quick=Way("theory --tail uniform --repetitions 40", 15, 30),
+        full=Way("theory --tail uniform", 60, HOUR),
     ),
 }
 
@@ -191,6 +267,7 @@ FIGURES = (
         "fig1",
         "Figure 1",
         "How often users and movies occur",
+        "few tokens hold most ratings",
         "Users and movies of MovieLens-1M are highly imbalanced: a small part of them takes the "
         "majority of the ratings, and counts fall with an exponential or polynomial tail.",
         (
@@ -202,6 +279,7 @@ FIGURES = (
         "fig2",
         "Figure 2",
         "MovieLens-1M, FM and DeepFM",
+        "SGD slowest, CF-SGD first to peak, near 0.81",
         "SGD is slowest. CF-SGD converges much faster than SGD, and early on faster than Adagrad "
         "and Adam. All reach a peak AUC near 0.81, CF-SGD first.",
         tuple(
@@ -214,6 +292,7 @@ FIGURES = (
         "fig3ab",
         "Figure 3a-b",
         "Second moments against counts",
+        "second moments follow counts",
         "The second moments of Adagrad and Adam quickly become almost linear in the frequencies "
         "that CF-SGD counts: adaptive methods use frequency implicitly.",
         tuple(
@@ -226,6 +305,7 @@ FIGURES = (
         "fig3cd",
         "Figure 3c-d",
         "Criteo, FM",
+        "SGD slowest, CF-SGD as fast as Adam",
         "As on MovieLens-1M: SGD is slowest, CF-SGD much faster and as fast as Adagrad and Adam.",
         _learning("criteo-fm"),
     ),
@@ -233,6 +313,7 @@ FIGURES = (
         "fig4ab",
         "Figure 4a-b",
         "Criteo, DeepFM",
+        "SGD slowest, CF-SGD as fast as Adam",
         "As on MovieLens-1M: SGD is slowest, CF-SGD much faster and as fast as Adagrad and Adam.",
         _learning("criteo-deepfm"),
     ),
@@ -240,6 +321,7 @@ FIGURES = (
         "table1",
         "Figure 4c-d, Table 1",
         "One pass over ten days of clicks",
+        "CF-SGD's NE 0.02% below Adagrad's",
         "Trained in one pass, CF-SGD's NE falls faster than that of a tuned Adagrad, and on "
         "evaluation data it is 0.02% below, which is considered significant.",
         (
@@ -252,6 +334,7 @@ FIGURES = (
         "table2",
         "Table 2",
         "Learning rates for MovieLens-1M",
+        "SGD 10, CF-SGD 1, Adagrad 0.02, Adam 0.001",
         "Learning rates tuned for each optimizer, FM: SGD 10, CF-SGD 1, Adagrad 0.02, Adam 0.001.",
         _rates("movielens-1m", "ml-tuned"),
     ),
@@ -259,6 +342,7 @@ FIGURES = (
         "table3",
         "Table 3",
         "Learning rates for Criteo",
+        "SGD 0.01, CF-SGD 0.1, Adagrad 0.01, Adam 0.001",
         "Learning rates tuned for each optimizer, FM: SGD 0.01, CF-SGD 0.1, Adagrad 0.01, "
         "Adam 0.001.",
         _rates("criteo", "criteo-tuned"),
@@ -267,6 +351,7 @@ FIGURES = (
         "memory",
         "Section 4, memory",
         "What optimizers keep beside the weights",
+        "Adam 2Nd, Adagrad Nd, CF-SGD N",
         "Of a table of N rows and d columns Adam keeps 2Nd numbers more, Adagrad Nd, CF-SGD N.",
         (
             ("ml-fm", keeps("adam", lambda dim: 2.0, "two numbers per weight")),
@@ -278,6 +363,7 @@ FIGURES = (
         "fig5",
         "Figure 5",
         "Word2Vec on WikiText-2",
+        "CF-SGD far below SGD, close to Adam",
         "CF-SGD improves much over SGD for CBOW and Skip-Gram, and ends with a test loss close to "
         "Adam's.",
         tuple(
@@ -289,6 +375,7 @@ FIGURES = (
         "appendix-c",
         "Appendix C",
         "How often the tokens of 28 Criteo features occur",
+        "most features are imbalanced",
         "Most features of Criteo are highly imbalanced, with a clear exponential or polynomial "
         "tail.",
         (
@@ -300,6 +387,7 @@ FIGURES = (
         "theory",
         "Theorems 1-3, corollaries",
         "Bounds against a simulation",
+        "bounds hold; rare tokens gain most",
         "The bounds hold for every token; with an exponential or polynomial tail FA-SGD and CF-SGD "
         "gain on SGD the more the rarer a token is; with equal frequencies FA-SGD is SGD.",
         (

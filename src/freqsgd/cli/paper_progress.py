@@ -1,0 +1,80 @@
+"""How far ``freqsgd paper`` is: one bar for all on a terminal, a line per run elsewhere."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Column
+from rich.text import Text
+
+from freqsgd.cli.progress import console
+from freqsgd.paper.running import PaperProgress
+from freqsgd.report.wording import duration
+
+__all__ = ["PaperWatcher"]
+
+
+class PaperWatcher:
+    """Shows which run is going on, what it said last, and how long the rest will take."""
+
+    def __init__(self) -> None:
+        self._bar = Progress(
+            TextColumn("{task.fields[run]}", markup=False),
+            BarColumn(bar_width=12),
+            TextColumn("{task.fields[left]}", markup=False),
+            TextColumn(
+                "{task.fields[said]}",
+                markup=False,
+                style="dim",
+                table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
+            ),
+            console=console,
+            transient=True,
+            expand=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("", total=1.0, run="", left="", said="")
+        self._begun = 0
+
+    def __enter__(self) -> PaperWatcher:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def watch(self, progress: PaperProgress) -> None:
+        """What :func:`freqsgd.paper.running.run_paper` reports."""
+        place = f"{progress.number:2}/{progress.count}"
+        left = f"{duration(progress.seconds_left)} left"
+        self._bar.update(
+            self._task,
+            completed=progress.share,
+            run=f"{place} {progress.run}",
+            left=left,
+            said=progress.said,
+        )
+        if progress.entry is not None:
+            self._say(f"{place} {progress.run:<19}{_ending(progress)}")
+        elif progress.number > self._begun and not console.is_terminal:
+            self._begun = progress.number
+            self._say(f"{place} {progress.run:<19}{progress.title}; {left}")
+
+    def _say(self, line: str) -> None:
+        console.print(Text(line), soft_wrap=True)
+
+
+def _ending(progress: PaperProgress) -> str:
+    entry = progress.entry or {}
+    if progress.cached:
+        return "there already"
+    ended = f"{entry['status']}, {duration(entry['seconds'])}"
+    if entry["stand_in"]:
+        ended += ", on generated data"
+    return ended if entry["status"] == "done" else f"{ended}: {entry['why']}"

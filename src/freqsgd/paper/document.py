@@ -1,0 +1,96 @@
+"""``paper.json``: what was run, what came of it, and what that says of the paper's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from freqsgd.paper.experiments import Figure
+from freqsgd.paper.folder import PAPER, PaperFolder, read_document
+from freqsgd.paper.tasks import Task
+from freqsgd.paper.verdicts import figure_entry
+from freqsgd.training.compare import write_results
+
+__all__ = ["PaperDocument"]
+
+SCHEMA = 1
+_MEASURED = ("done", "out of time")  # runs whose documents answer rules
+
+
+class PaperDocument:
+    """The content of ``paper.json``, as runs come to their ends.
+
+    Args:
+        folder: what an earlier call measured there is kept until it is measured again
+        tasks: every run of the table
+        figures: of the paper
+        full: the mode
+        heading: what the document says beside
+    """
+
+    def __init__(
+        self,
+        folder: PaperFolder,
+        tasks: Mapping[str, Task],
+        figures: Sequence[Figure],
+        full: bool,
+        heading: Mapping[str, Any],
+    ) -> None:
+        self._folder, self._figures, self._full, self._heading = folder, figures, full, heading
+        self.runs = {name: self._before(task) for name, task in tasks.items()}
+
+    def note(self, task: Task, status: str, why: str = "", seconds: float | None = None) -> None:
+        """Say what came of a run."""
+        self.runs[task.name] = self._entry(task, status, why, seconds)
+
+    def content(self) -> dict[str, Any]:
+        """All of it, with the verdicts that the documents of the runs give now."""
+        measured = {name: self._measured(entry) for name, entry in self.runs.items()}
+        mode = " --full" if self._full else ""
+        figures = [
+            figure_entry(each, self.runs, measured, f"freqsgd paper --only {each.name}{mode}")
+            for each in self._figures
+        ]
+        return {
+            "schema": SCHEMA,
+            "kind": "paper",
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "mode": "full" if self._full else "quick",
+            **self._heading,
+            "seconds": sum(entry["seconds"] or 0.0 for entry in self.runs.values()),
+            "figures": figures,
+            "runs": self.runs,
+        }
+
+    def write(self) -> None:
+        """Write ``paper.json``."""
+        write_results(self.content(), self._folder.path / PAPER)
+
+    def _entry(self, task: Task, status: str, why: str, seconds: float | None) -> dict[str, Any]:
+        way, measured = task.way, status in _MEASURED
+        document, page = task.files
+        return {
+            "title": task.title,
+            "command": task.shown(),
+            "stand_in": task.stand_in,
+            "dataset": task.dataset,
+            "smaller": way.smaller if way else "",
+            "status": status,
+            "why": why,
+            "seconds": seconds,
+            "budget": way.budget if way else 0.0,
+            "document": self._folder.relative(task, document) if measured else None,
+            "report": self._folder.relative(task, page) if measured else None,
+        }
+
+    def _before(self, task: Task) -> dict[str, Any]:
+        """What an earlier call measured, if it is there."""
+        earlier = self._folder.earlier.get("runs", {}).get(task.name)
+        if isinstance(earlier, dict) and self._measured(earlier) is not None:
+            return earlier
+        return self._entry(task, "not asked", "", None)
+
+    def _measured(self, entry: Mapping[str, Any]) -> dict[str, Any] | None:
+        document = entry.get("document")
+        return None if document is None else read_document(self._folder.path / document)

@@ -1,0 +1,103 @@
+"""The folder of ``freqsgd paper``: what is ours in it, and what its runs have left."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from freqsgd.data.dataset import DataError
+from freqsgd.data.files import make_folder
+from freqsgd.paper.tasks import Task
+from freqsgd.training.compare import write_results
+
+__all__ = ["LOG", "PAPER", "RUNS_FOLDER", "Kept", "PaperFolder", "read_document"]
+
+PAPER, RUNS_FOLDER = "paper.json", "runs"
+SEAL = "run.json"  # of a run's folder: what was run there, and how it ended
+LOG = "log.txt"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is in a run's folder already."""
+
+    status: str  # of a seal; "running" if nobody saw the end
+    seconds: float  # of all attempts
+
+
+class PaperFolder:
+    """A folder that is new, empty, or was written by ``freqsgd paper``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.earlier = self._earlier()
+
+    def of(self, task: Task) -> Path:
+        """The folder of a run."""
+        return self.path / RUNS_FOLDER / task.name
+
+    def look(self, task: Task) -> Kept | None:
+        """What an earlier call left of this very run; None: nothing that could be used."""
+        seal = read_document(self.of(task) / SEAL)
+        if seal is None or {name: seal.get(name) for name in task.key()} != task.key():
+            return None
+        return Kept(str(seal.get("status")), float(seal.get("seconds") or 0))
+
+    def clear(self, task: Task) -> None:
+        """Remove what another command or another version left; refuse what is not ours."""
+        folder = self.of(task)
+        if not folder.exists() and not folder.is_symlink():
+            return
+        ours = folder.is_dir() and not folder.is_symlink()
+        if not ours or not ((folder / SEAL).is_file() or not any(folder.iterdir())):
+            raise DataError(
+                f"{folder} was not written by freqsgd paper: move it away, or use another --out"
+            )
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            raise DataError(f"cannot remove {folder}: {error.strerror}") from error
+
+    def seal(self, task: Task, status: str, seconds: float) -> None:
+        """Write down what a run's folder holds."""
+        make_folder(self.of(task))
+        write_results({**task.key(), "status": status, "seconds": seconds}, self.of(task) / SEAL)
+
+    def document(self, task: Task) -> dict[str, Any] | None:
+        """What a run has measured so far."""
+        return read_document(self.of(task) / task.files[0])
+
+    def relative(self, task: Task, file: str) -> str | None:
+        """A file of a run as the paper's document names it; None if it is not there."""
+        there = (self.of(task) / file).is_file()
+        return f"{RUNS_FOLDER}/{task.name}/{file}" if there else None
+
+    def _earlier(self) -> dict[str, Any]:
+        """The document of an earlier call; refuses a folder that holds something else."""
+        try:
+            held = [entry.name for entry in self.path.iterdir() if not entry.name.startswith(".")]
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise DataError(f"cannot use the folder {self.path}: {error.strerror}") from error
+        if not held:
+            return {}
+        document = read_document(self.path / PAPER)
+        if document is None or document.get("kind") != "paper":
+            raise DataError(
+                f"{self.path} holds other things ({sorted(held)[0]}) and no {PAPER} of freqsgd "
+                "paper: use another --out"
+            )
+        return document
+
+
+def read_document(path: Path) -> dict[str, Any] | None:
+    """A JSON object; None if it is not there, or not whole."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None

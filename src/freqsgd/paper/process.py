@@ -1,0 +1,114 @@
+"""Children: started apart from the terminal, watched, and stopped in time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from freqsgd.data.dataset import DataError
+
+__all__ = ["PROGRAM", "Ended", "execute", "last_line"]
+
+PROGRAM = (sys.executable, "-m", "freqsgd.paper.child")  # then this process, then the command
+GRACE_SECONDS = 10.0  # from the request to stop, in which checkpoints are written
+_LOOK_SECONDS = 0.2
+_TAIL_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a child ended."""
+
+    code: int
+    seconds: float
+    stopped: bool  # it was over its time
+
+
+def execute(
+    program: Sequence[str],
+    command: Sequence[str],
+    log: Path,
+    budget: float,
+    watch: Callable[[float, str], None],
+) -> Ended:
+    """Run a command until it ends or is over its time; it writes what it says to the log.
+
+    Ctrl-C reaches this process alone: the child is asked to stop, then the interrupt goes on.
+
+    Args:
+        program: what runs commands; gets the number of this process first
+        command: its arguments
+        log: is appended to
+        budget: seconds after which the child is stopped
+        watch: called some times a second with the seconds so far and the last line of the log
+    """
+    begun = time.monotonic()
+    try:
+        with log.open("ab") as said:
+            child = subprocess.Popen(
+                [*program, str(os.getpid()), *command],
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                env=_environment(),
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise DataError(f"cannot write {log}: {error.strerror}") from error
+    stopped = False
+    try:
+        while child.poll() is None:
+            seconds = time.monotonic() - begun
+            if seconds > budget:
+                stopped = True
+                _stop(child)
+                break
+            watch(seconds, last_line(log))
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(_LOOK_SECONDS)
+    except KeyboardInterrupt:
+        _stop(child)
+        raise
+    finally:
+        _kill(child)
+    return Ended(child.returncode, time.monotonic() - begun, stopped)
+
+
+def last_line(log: Path) -> str:
+    """What was said last, on one line."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            said = file.read().decode(errors="replace")
+    except OSError:
+        return ""
+    lines = [" ".join(line.split()) for line in said.splitlines()]
+    return next((line for line in reversed(lines) if line), "")
+
+
+def _stop(child: subprocess.Popen[bytes]) -> None:
+    """Ask a child to stop, so that it writes a checkpoint; a second Ctrl-C does not wait."""
+    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired, KeyboardInterrupt):
+        child.send_signal(signal.SIGINT)
+        child.wait(GRACE_SECONDS)
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    """End a child that is still there, with its own children."""
+    if child.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+def _environment() -> dict[str, str]:
+    """Ours, for plain lines that are written at once."""
+    wanted = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
+    return {**wanted, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1", "TERM": "dumb"}

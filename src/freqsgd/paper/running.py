@@ -1,0 +1,134 @@
+"""Run what the paper's figures need, once each, and write ``paper.json`` as it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from freqsgd.data.dataset import DataError
+from freqsgd.data.lock import locked
+from freqsgd.paper.document import PaperDocument
+from freqsgd.paper.experiments import FIGURES, RUNS, Figure, Run
+from freqsgd.paper.folder import PaperFolder
+from freqsgd.paper.one_run import do_run
+from freqsgd.paper.process import PROGRAM
+from freqsgd.paper.tasks import Task, plan_tasks
+from freqsgd.paper.time_left import Clock
+from freqsgd.training.machine import describe_machine
+
+__all__ = ["Listener", "PaperProgress", "chosen_figures", "run_paper"]
+
+
+@dataclass(frozen=True)
+class PaperProgress:
+    """How far the whole is."""
+
+    run: str  # the current run
+    title: str
+    number: int  # which it is, from 1
+    count: int  # of all that are done now
+    share: float  # of the expected time that is over
+    seconds_left: float
+    said: str = ""  # the last line of its log
+    entry: Mapping[str, Any] | None = None  # what came of it, once it has ended
+    cached: bool = False  # it was there already
+
+
+Listener = Callable[[PaperProgress], None]
+
+
+def chosen_figures(only: Sequence[str], figures: Sequence[Figure] = FIGURES) -> tuple[Figure, ...]:
+    """The figures of these names, in the paper's order; all if none is named."""
+    known = [figure.name for figure in figures]
+    for name in only:
+        if name not in (*known, "all"):
+            raise DataError(f"--only knows no {name!r}: there are all, {', '.join(known)}")
+    if not only or "all" in only:
+        return tuple(figures)
+    return tuple(figure for figure in figures if figure.name in only)
+
+
+def run_paper(
+    out: Path,
+    *,
+    only: Sequence[str] = (),
+    full: bool = False,
+    threads: int | None = None,
+    seed: int | None = None,
+    command: str | None = None,
+    listener: Listener | None = None,
+    figures: Sequence[Figure] = FIGURES,
+    runs: Mapping[str, Run] = RUNS,
+    program: Sequence[str] = PROGRAM,
+) -> dict[str, Any]:
+    """Run what is not there yet; return the content of ``paper.json``.
+
+    Args:
+        out: the folder for it, and for the runs; an earlier one is gone on with
+        only: names of figures; the others keep what was measured of them before
+        full: the paper's sizes instead of those that take minutes
+        threads: of every run
+        seed: of every run that has one
+        command: the command line that does the same, for ``paper.json``
+        listener: called some times a second
+        figures: of the paper
+        runs: by name, what the figures need
+        program: what runs commands
+    """
+    asked = chosen_figures(only, figures)
+    folder = PaperFolder(out)
+    with locked(out):
+        tasks = plan_tasks(runs, full=full, threads=threads, seed=seed)
+        heading = {"command": command, "machine": describe_machine(threads)}
+        document = PaperDocument(folder, tasks, figures, full, heading)
+        wanted = dict.fromkeys(name for figure in asked for name in figure.runs)
+        _do_all(folder, [tasks[name] for name in wanted], document, program, listener)
+    return document.content()
+
+
+def _do_all(
+    folder: PaperFolder,
+    tasks: Sequence[Task],
+    document: PaperDocument,
+    program: Sequence[str],
+    listener: Listener | None,
+) -> None:
+    """Do the runs one after the other; the document is written before and after each."""
+    todo = [(task, task.way) for task in tasks if task.way is not None]
+    for task in tasks:
+        if task.way is None:
+            document.note(task, "no data", task.why)
+        else:
+            document.note(task, "not asked", "it has not been run yet")
+    document.write()
+    clock = Clock([way.usual for _, way in todo])
+    for number, (task, way) in enumerate(todo, 1):
+
+        def tell(seconds: float, said: str, task: Task = task, number: int = number) -> None:
+            if listener is not None:
+                share, left = clock.share(seconds), clock.left(seconds)
+                listener(PaperProgress(task.name, task.title, number, len(todo), share, left, said))
+
+        tell(0.0, "")
+        outcome = do_run(folder, task, way, program, tell)
+        why = outcome.why or task.why  # of a stand-in: how to get the data
+        document.note(task, outcome.status, why, outcome.seconds)
+        document.write()
+        clock.ended(None if outcome.cached else outcome.seconds)
+        if listener is not None:
+            entry = document.runs[task.name]
+            share, left = clock.share(0.0), clock.left(0.0)
+            listener(
+                PaperProgress(
+                    task.name,
+                    task.title,
+                    number,
+                    len(todo),
+                    share,
+                    left,
+                    entry=entry,
+                    cached=outcome.cached,
+                )
+            )

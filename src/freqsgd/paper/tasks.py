@@ -1,0 +1,105 @@
+"""What is to be run: the commands of the table, for a mode and the data that are there."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import freqsgd
+from freqsgd.data.cache import file_key
+from freqsgd.data.catalogue import KnownDataset, by_hand, known_dataset
+from freqsgd.data.folders import find_file
+from freqsgd.paper.experiments import Run, Way
+
+__all__ = ["FILES", "Task", "plan_tasks"]
+
+FILES = {  # what commands write: the document and its page
+    "compare": ("results.json", "report.html"),
+    "tune": ("results.json", "report.html"),
+    "inspect": ("inspect.json", "inspect.html"),
+    "theory": ("theory.json", "theory.html"),
+}
+_RESUMED = ("compare", "tune")  # commands that know --resume
+_UNSEEDED = ("inspect",)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run as it is done here."""
+
+    name: str
+    title: str
+    way: Way | None  # None: there are no data, and there is no stand-in
+    command: tuple[str, ...]  # without --out; the one that it would be, if there is none
+    stand_in: bool = False
+    dataset: str | None = None
+    data: tuple[Any, ...] = ()  # what tells the dataset's files from changed ones
+    why: str = ""  # how to get the data, where they are not there
+
+    @property
+    def files(self) -> tuple[str, str]:
+        """The document and the page that it leaves in its folder."""
+        return FILES[self.command[0]]
+
+    @property
+    def resumable(self) -> bool:
+        """Whether it can go on where it was cut short."""
+        return self.command[0] in _RESUMED
+
+    def key(self) -> dict[str, Any]:
+        """What its results depend on."""
+        return {
+            "command": shlex.join(self.command),
+            "data": list(self.data),
+            "version": freqsgd.__version__,
+        }
+
+    def shown(self) -> str:
+        """The command that does the same elsewhere."""
+        return shlex.join(["freqsgd", *self.command, "--out", self.name])
+
+
+def plan_tasks(
+    runs: Mapping[str, Run], *, full: bool, threads: int | None, seed: int | None
+) -> dict[str, Task]:
+    """Every run of the table, with the data that are there."""
+    return {name: _task(name, run, full, threads, seed) for name, run in runs.items()}
+
+
+def _task(name: str, run: Run, full: bool, threads: int | None, seed: int | None) -> Task:
+    own = run.full if full else run.quick
+    dataset = None if run.data is None else known_dataset(run.data)
+    missing = dataset is not None and find_file(str(dataset.file)) is None
+    way = own if not missing else run.stand_in
+    command = shlex.split((way or own).command)
+    if threads is not None and command[0] != "inspect":
+        command += ["--threads", str(threads)]
+    if seed is not None and command[0] not in _UNSEEDED:
+        command += ["--seed", str(seed)]
+    return Task(
+        name,
+        run.title,
+        way,
+        tuple(command),
+        stand_in=missing and way is not None,
+        dataset=run.data,
+        data=() if dataset is None or missing else _files(dataset),
+        why=_how(dataset) if dataset is not None and missing else "",
+    )
+
+
+def _files(dataset: KnownDataset) -> tuple[Any, ...]:
+    """The dataset's files as they are now."""
+    first = find_file(str(dataset.file))
+    assert first
+    paths = (first, *(first.parent / name for name in dataset.beside))
+    return tuple(file_key(path) for path in paths if path.is_file())
+
+
+def _how(dataset: KnownDataset) -> str:
+    """One sentence on how to get data."""
+    if dataset.archive:
+        return f"{dataset.name} is not here: freqsgd data get {dataset.name} downloads it"
+    return f"{dataset.name} is not here. {by_hand(dataset)}"
