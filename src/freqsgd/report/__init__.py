@@ -4,13 +4,14 @@
 ``headline.py`` and ``summary.py`` say what they show, ``charts.py`` and ``tables.py`` show it,
 ``sections.py`` puts it in order, ``opening.py`` and ``page.py`` make it HTML. ``tuning*.py`` and
 ``diagnosis*.py`` do all that for what a search and ``--diagnose`` add, ``one_pass*.py`` for runs
-that see every example once, ``theory*.py`` and ``inspection*.py`` for documents of their own.
-``picture*.py`` draw the same figures as PNG files.
+that see every example once, ``theory*.py`` and ``inspection*.py`` for documents of their own, and
+``paper*.py`` for the paper's figures, each from the documents of several runs. ``picture*.py`` draw
+the same figures as PNG files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,41 +19,75 @@ from freqsgd.report.files import needs, write_file
 from freqsgd.report.results import read_results
 
 if TYPE_CHECKING:
+    from freqsgd.report.page import Chart, Section
     from freqsgd.report.picture import Picture
 
-__all__ = ["write_inspection", "write_report", "write_theory"]
+__all__ = ["write_inspection", "write_paper", "write_report", "write_theory"]
 
 
-def write_report(results: Mapping[str, Any], path: Path) -> None:
-    """Write the report of the content of a ``results.json``; readers never see half a file."""
+def write_report(results: Mapping[str, Any], path: Path, *, pictures: bool = False) -> None:
+    """Write the report of the content of a ``results.json``; readers never see half a file.
+
+    ``pictures`` has each of its charts written beside it too, as ``report-<chart>.png``.
+    """
     needs("plotly", "the report")
-    page = of_one_pass(results) if results.get("one_pass") is True else of_epochs(results)
-    write_file(path, page.encode(), "the report")
+    page = of_one_pass if results.get("one_pass") is True else of_epochs
+    html, sections = page(results)
+    write_file(path, html.encode(), "the report")
+    if pictures:
+        charts = [chart for section in sections for chart in section.charts]
+        write_pictures(path.stem, chart_pictures(charts), path.parent)
 
 
-def of_one_pass(results: Mapping[str, Any]) -> str:
-    """The page of runs that saw every example once."""
+def chart_pictures(charts: Iterable[Chart]) -> dict[str, Picture]:
+    """A picture per chart."""
+    from freqsgd.report.picture import Panel, Picture
+
+    return {chart.name: Picture(chart.title, [Panel("", chart.figure)]) for chart in charts}
+
+
+def of_one_pass(results: Mapping[str, Any]) -> tuple[str, Sequence[Section]]:
+    """The page of runs that saw every example once, and its sections."""
     from freqsgd.report.one_pass import read_one_pass
-    from freqsgd.report.one_pass_sections import render_one_pass
+    from freqsgd.report.one_pass_sections import one_pass_sections, render_one_pass
 
-    return render_one_pass(read_one_pass(results))
+    found = read_one_pass(results)
+    sections = one_pass_sections(found)
+    return render_one_pass(found, sections), sections
 
 
-def of_epochs(results: Mapping[str, Any]) -> str:
-    """The page of runs over the same samples, epoch by epoch."""
+def of_epochs(results: Mapping[str, Any]) -> tuple[str, Sequence[Section]]:
+    """The page of runs over the same samples, epoch by epoch, and its sections."""
     from freqsgd.report import sections
     from freqsgd.report.kinds import kind_of
     from freqsgd.report.page import render
 
     read = read_results(results)
     kind = kind_of(read)
-    return render(
+    parts = sections.sections(read, kind)
+    page = render(
         title=sections.title(read),
         opening=sections.opening(read, kind),
-        sections=sections.sections(read, kind),
+        sections=parts,
         footer=sections.footer(read),
         runs=read.runs,
     )
+    return page, parts
+
+
+def write_paper(document: Mapping[str, Any], folder: Path) -> Path:
+    """Write ``paper.html`` and its pictures from the content of a ``paper.json``.
+
+    The documents that it names are read from ``folder``; those that are missing are said to be.
+    """
+    needs("plotly", "the report")
+    from freqsgd.report.paper import read_paper
+    from freqsgd.report.paper_charts import charts_of
+    from freqsgd.report.paper_sections import paper_pictures, render_paper
+
+    paper = read_paper(document, folder)
+    parts = {figure.name: charts_of(paper, figure) for figure in paper.figures}
+    return write_document("paper", render_paper(paper, parts), paper_pictures(paper, parts), folder)
 
 
 def write_theory(document: Mapping[str, Any], folder: Path) -> Path:
@@ -78,11 +113,16 @@ def write_inspection(document: Mapping[str, Any], folder: Path) -> Path:
 
 def write_document(name: str, html: str, pictures: Mapping[str, Picture], folder: Path) -> Path:
     """Write a page and its pictures."""
+    page = folder / f"{name}.html"
+    write_file(page, html.encode(), "the report")
+    write_pictures(name, pictures, folder)
+    return page
+
+
+def write_pictures(name: str, pictures: Mapping[str, Picture], folder: Path) -> None:
+    """Write the pictures of a page, as PNG files beside it."""
     needs("matplotlib", "a picture")
     from freqsgd.report.picture import write_picture
 
-    page = folder / f"{name}.html"
-    write_file(page, html.encode(), "the report")
     for part, picture in pictures.items():
         write_picture(picture, folder / f"{name}-{part}.png")
-    return page

@@ -10,6 +10,7 @@ from freqsgd.report.results import number
 
 __all__ = ["TAIL_RATES", "check_kind", "column", "listing"]
 
+COMMANDS = {"inspection": "inspect", "theory": "theory", "paper": "paper"}
 TAIL_RATES = {"exponential": "tau", "polynomial": "nu"}
 
 
@@ -18,7 +19,7 @@ def check_kind(document: Mapping[str, Any], kind: str, schema: int) -> None:
     if document.get("kind") != kind:
         raise DataError(
             f'"kind" is {document.get("kind")!r}, not {kind!r}: give the file that '
-            f"freqsgd {'theory' if kind == 'theory' else 'inspect'} wrote"
+            f"freqsgd {COMMANDS[kind]} wrote"
         )
     if document.get("schema") != schema:
         raise DataError(

@@ -36,12 +36,12 @@ PASS_NAMES = {
 LEAST_WINDOWS = 3  # that make a line over the run
 
 
-def render_one_pass(found: OnePass) -> str:
+def render_one_pass(found: OnePass, sections: Sequence[Section]) -> str:
     """The page."""
     return render(
         title=f"{title(found.results)}, in one pass",
         opening=opening_html(one_pass_tiles(found), one_pass_words(found)),
-        sections=one_pass_sections(found),
+        sections=sections,
         footer=footer(found.results),
         runs=found.results.runs,
     )

@@ -59,6 +59,8 @@ class Section:
     html: str = ""
     charts: tuple[Chart, ...] = ()
     small: bool = False  # many charts of a kind, more than two beside each other
+    name: str = ""  # for links to it: unique on the page
+    after: str = ""  # HTML below the charts
 
 
 def render(
@@ -162,7 +164,9 @@ def section_html(section: Section) -> str:
     charts = "".join(map(chart_html, section.charts))
     size = " small" if section.small else ""
     grid = f'<div class="charts{size}">{charts}</div>' if charts else ""
-    return f"<section><h2>{escape(section.title)}</h2>{section.html}{grid}</section>"
+    name = f' id="{section.name}"' if section.name else ""
+    heading = f"<h2>{escape(section.title)}</h2>"
+    return f"<section{name}>{heading}{section.html}{grid}{section.after}</section>"
 
 
 def chart_html(chart: Chart) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from freqsgd.report.background import count_words
 from freqsgd.report.charts import cost_charts, learning_charts
 from freqsgd.report.diagnosis_sections import diagnosis_sections
@@ -17,7 +20,7 @@ from freqsgd.report.tables import comparison_table
 from freqsgd.report.tuning_sections import tuning_sections
 from freqsgd.report.wording import enumerate_words
 
-__all__ = ["footer", "opening", "sections", "title"]
+__all__ = ["footer", "machine_words", "opening", "sections", "title"]
 
 
 def title(results: Results) -> str:
@@ -54,7 +57,14 @@ def sections(results: Results, kind: Kind) -> list[Section]:
 
 def footer(results: Results) -> str:
     """Where, with what and when the results were made."""
-    machine = results.machine
+    parts = machine_words(results.machine)
+    if results.dataset.get("source"):
+        parts.append(f"data: {results.dataset['source']}")
+    return footer_html(parts, results.created)
+
+
+def machine_words(machine: Mapping[str, Any]) -> list[str]:
+    """The machine and the programs."""
     ways = {
         "cpu": "{}",
         "cores": "cores: {}",
@@ -62,7 +72,4 @@ def footer(results: Results) -> str:
         "torch": "torch {}",
         "python": "Python {}",
     }
-    parts = [way.format(machine[key]) for key, way in ways.items() if machine.get(key)]
-    if results.dataset.get("source"):
-        parts.append(f"data: {results.dataset['source']}")
-    return footer_html(parts, results.created)
+    return [way.format(machine[key]) for key, way in ways.items() if machine.get(key)]

@@ -75,7 +75,7 @@
     });
   }
 
-  // Numbers by value, names by alphabet; rows without a value stay last.
+  // Numbers by value, words by alphabet; rows without a value stay last.
   function sortBy(header) {
     const row = header.parentElement;
     const place = [...row.children].indexOf(header);
@@ -89,7 +89,7 @@
     const value = (line) => line.children[place].dataset.value;
     const compare = (a, b) => {
       if (a === undefined || b === undefined) return (a === undefined) - (b === undefined);
-      return sign * (place === 0 ? a.localeCompare(b) : Number(a) - Number(b));
+      return sign * ((place && Number(a) - Number(b)) || a.localeCompare(b));
     };
     body.append(...[...body.rows].sort((a, b) => compare(value(a), value(b))));
   }

@@ -1,0 +1,153 @@
+"""Which charts each figure of the paper has here: those of the runs' own reports, with its legend.
+
+Charts are in parts, each of which is a picture too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from freqsgd.report.charts import cost_charts, learning_charts
+from freqsgd.report.diagnosis import read_moments
+from freqsgd.report.diagnosis_sections import moments_charts
+from freqsgd.report.inspection_figures import LINES, OPTIMIZERS
+from freqsgd.report.inspection_sections import rank_charts
+from freqsgd.report.kinds import kind_of
+from freqsgd.report.one_pass_sections import ne_charts
+from freqsgd.report.page import Chart
+from freqsgd.report.paper import Paper, PaperFigure
+from freqsgd.report.paper_legend import named_by_optimizer
+from freqsgd.report.paper_tails import tail_charts
+from freqsgd.report.style import Drawn
+from freqsgd.report.theory_figures import TOKENS
+from freqsgd.report.theory_sections import improvement_charts
+from freqsgd.report.tuning import read_studies
+from freqsgd.report.tuning_sections import charts as search_charts
+
+__all__ = ["FEW", "Parts", "charts_of", "leading_chart"]
+
+Parts = dict[str, list[Chart]]
+Made = tuple[Iterable[Chart], Sequence[Drawn]]  # charts, and what their document draws
+
+FEW = 6  # charts; more are drawn small
+APPENDIX_FIELDS = 28
+LEADING = ("ml-fm", "ml-deepfm", "criteo-fm", "criteo-deepfm")
+LINES_NOTE = "Solid: counted. Dashed: the exponential tail that fits best; dotted: the polynomial."
+
+
+def charts_of(paper: Paper, figure: PaperFigure) -> Parts:
+    """The charts of a figure by part; parts without any are left out."""
+    makers = MAKERS.get(figure.name, {})
+    parts: Parts = {}
+    for part, make in makers.items():
+        for order, run in enumerate(figure.runs):
+            charts, drawn = make(paper, run)
+            for chart in charts:
+                name = f"{figure.name}-{order}-{chart.name}"
+                own = named_by_optimizer(chart.figure, drawn)
+                title = f"{chart.title}: {paper.runs[run].label}"
+                parts.setdefault(part, []).append(
+                    replace(chart, name=name, title=title, figure=own)
+                )
+    if figure.name == "fig1":
+        parts = {"tails": list(tail_charts()), **parts}
+    return parts
+
+
+def leading_chart(paper: Paper) -> Chart | None:
+    """The chart that makes the point: validation AUC of FM on MovieLens-1M, or the next best."""
+    for run in LEADING:
+        charts, drawn = curves(paper, run)
+        for chart in charts:
+            if chart.name == "validation":
+                own = named_by_optimizer(chart.figure, drawn)
+                title = f"{chart.title}: {paper.runs[run].label}"
+                return replace(chart, name="leading", title=title, figure=own)
+    return None
+
+
+def curves(paper: Paper, run: str) -> Made:
+    """Training loss and the validation measure over epochs."""
+    results = paper.results(run)
+    if results is None:
+        return (), ()
+    return learning_charts(results, kind_of(results).by), results.runs
+
+
+def moments(paper: Paper, run: str) -> Made:
+    """Second moments against counts."""
+    results = paper.results(run)
+    if results is None:
+        return (), ()
+    return moments_charts(results, read_moments(results)), results.runs
+
+
+def memory(paper: Paper, run: str) -> Made:
+    """Bars of optimizer state."""
+    results = paper.results(run)
+    if results is None:
+        return (), ()
+    charts = (chart for chart in cost_charts(results, kind_of(results)) if chart.name == "state")
+    return charts, results.runs
+
+
+def sweep(paper: Paper, run: str) -> Made:
+    """How good learning rates around the best are."""
+    results = paper.results(run)
+    if results is None:
+        return (), ()
+    charts = search_charts(results, read_studies(results))
+    return (chart for chart in charts if chart.name == "learning-rates"), results.runs
+
+
+def progressive(paper: Paper, run: str) -> Made:
+    """NE of all examples so far, and its difference to Adagrad's."""
+    found = paper.one_pass(run)
+    if found is None:
+        return (), ()
+    charts = (chart for chart in ne_charts(found) if chart.name != "window-ne")
+    return charts, found.results.runs
+
+
+def ranks(paper: Paper, run: str) -> Made:
+    """Occurrences by rank, field by field."""
+    inspection = paper.inspection(run)
+    if inspection is None:
+        return (), ()
+    return islice(with_lines(rank_charts(inspection)), APPENDIX_FIELDS), [*LINES, *OPTIMIZERS]
+
+
+def with_lines(charts: Iterable[Chart]) -> Iterator[Chart]:
+    """Charts of ranks, the first of which says what its lines are."""
+    for order, chart in enumerate(charts):
+        yield chart if order else replace(chart, note=f"{chart.note} {LINES_NOTE}")
+
+
+def improvements(tail: str) -> Callable[[Paper, str], Made]:
+    """SGD's error over that of FA-SGD and CF-SGD, by rank."""
+
+    def make(paper: Paper, run: str) -> Made:
+        theory = paper.theory(run)
+        if theory is None or theory.problem.get("tail") != tail:
+            return (), ()
+        return improvement_charts(theory), [*theory.runs, TOKENS]
+
+    return make
+
+
+MAKERS: dict[str, dict[str, Callable[[Paper, str], Made]]] = {
+    "fig1": {"counts": ranks},
+    "fig2": {"": curves},
+    "fig3ab": {"": moments},
+    "fig3cd": {"": curves},
+    "fig4ab": {"": curves},
+    "table1": {"": progressive},
+    "table2": {"": sweep},
+    "table3": {"": sweep},
+    "memory": {"": memory},
+    "fig5": {"": curves},
+    "appendix-c": {"": ranks},
+    "theory": {tail: improvements(tail) for tail in ("exponential", "polynomial")},
+}

@@ -1,0 +1,151 @@
+"""The page and the pictures of all figures of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from html import escape
+from urllib.parse import quote
+
+from freqsgd.report.opening import command_html, footer_html, opening_html, statements_html
+from freqsgd.report.page import Section, render
+from freqsgd.report.paper import Paper, PaperFigure, PaperRun
+from freqsgd.report.paper_charts import FEW, Parts, leading_chart
+from freqsgd.report.paper_here import here
+from freqsgd.report.paper_legend import legend_of, placed
+from freqsgd.report.paper_tables import own_tables
+from freqsgd.report.paper_verdicts import figures_table, held, rules_table, verdict_words
+from freqsgd.report.paper_words import ENDED, TITLE, headline, summarize, why
+from freqsgd.report.picture import Panel, Picture
+from freqsgd.report.sections import machine_words
+from freqsgd.report.summary import Statement
+from freqsgd.report.wording import capitalized, duration
+
+__all__ = ["paper_pictures", "render_paper"]
+
+LEADING = "The point in one chart"
+
+
+def render_paper(paper: Paper, parts: Mapping[str, Parts]) -> str:
+    """The whole page, with the charts of each figure by its name."""
+    sections = [
+        leading(paper),
+        Section("Figures and tables", figures_table(paper), name="figures"),
+        *(figure_section(paper, figure, parts[figure.name]) for figure in paper.figures),
+        Section("To do it again", command_html(paper.command)),
+    ]
+    runs, others = legend_of(chart for section in sections for chart in section.charts)
+    return render(
+        title=TITLE,
+        opening=opening_html(headline(paper), summarize(paper)),
+        sections=[
+            replace(
+                section, charts=tuple(placed(chart, [*runs, *others]) for chart in section.charts)
+            )
+            for section in sections
+            if section.html or section.charts
+        ],
+        footer=footer_html(machine_words(paper.machine), paper.created),
+        runs=runs,
+        others=others,
+    )
+
+
+def paper_pictures(paper: Paper, parts: Mapping[str, Parts]) -> dict[str, Picture]:
+    """The pictures by name: a figure's parts each have one."""
+    found = {}
+    for figure in paper.figures:
+        for part, charts in parts[figure.name].items():
+            title = f"{figure.number}: {figure.title}"
+            stand_in = " (stand-in: generated data)" if figure.is_on_stand_in else ""
+            panels = [Panel(chart.title, chart.figure) for chart in charts]
+            found[picture_name(figure, part)] = Picture(title + stand_in, panels)
+    return found
+
+
+def picture_name(figure: PaperFigure, part: str) -> str:
+    """Of a part of a figure."""
+    return f"{figure.name}-{part}" if part else figure.name
+
+
+def leading(paper: Paper) -> Section:
+    """The chart that the reader sees first."""
+    chart = leading_chart(paper)
+    return Section(LEADING, charts=() if chart is None else (chart,))
+
+
+def figure_section(paper: Paper, figure: PaperFigure, parts: Parts) -> Section:
+    """What the paper says, what was measured, the charts, what was asked, how to do it again."""
+    charts = [chart for some in parts.values() for chart in some]
+    statements = [Statement(topic, words) for topic, words in told(paper, figure) if words]
+    return Section(
+        f"{figure.number}: {figure.title}",
+        statements_html(statements),
+        tuple(charts),
+        small=len(charts) > FEW,
+        name=figure.name,
+        after=tables_html(paper, figure) + runs_html(paper, figure) + files_html(figure, parts),
+    )
+
+
+def told(paper: Paper, figure: PaperFigure) -> Iterator[tuple[str, str]]:
+    """The words of a figure by topic."""
+    yield "The paper", figure.claim
+    yield "Here", here(paper, figure) or "nothing was measured."
+    yield "Verdict", f"{verdict_words(figure)} ({held(figure)} of what is asked holds)"
+    if figure.private:
+        yield "Data", f"{figure.private.rstrip('.')}: these are generated."
+    elif figure.is_on_stand_in:
+        yield "Data", "Generated data stand in for those of the paper."
+    yield (
+        "Missing",
+        " ".join(
+            f"{capitalized(run.label)}{why(run.why or run.status)}."
+            for run in runs_of(paper, figure)
+            if run.document is None
+        ),
+    )
+
+
+def runs_of(paper: Paper, figure: PaperFigure) -> list[PaperRun]:
+    """The runs that are known."""
+    return [paper.runs[name] for name in figure.runs if name in paper.runs]
+
+
+def tables_html(paper: Paper, figure: PaperFigure) -> str:
+    """The numbers, and what was asked of them."""
+    own = "".join(f"<h3>{escape(title)}</h3>{table}" for title, table in own_tables(paper, figure))
+    asked = rules_table(paper, figure)
+    return own + (f"<h3>What is asked</h3>{asked}" if asked else "")
+
+
+def runs_html(paper: Paper, figure: PaperFigure) -> str:
+    """How to do the figure again, and what each of its runs was."""
+    entries = "".join(
+        f"<div><dt>{escape(capitalized(run.label))}</dt><dd>{run_html(run)}</dd></div>"
+        for run in runs_of(paper, figure)
+    )
+    runs = f'<dl class="summary card">{entries}</dl>' if entries else ""
+    return command_html(figure.command) + runs
+
+
+def run_html(run: PaperRun) -> str:
+    """How a run ended, what is smaller in it, its command and its own report."""
+    took = "" if run.seconds is None else f" in {duration(run.seconds)}"
+    reason = "" if run.status == ENDED else why(run.why)
+    sentences = [f"{capitalized(run.status)}{took}{reason}."]
+    if run.smaller:
+        sentences.append(f"Smaller than in the paper: {run.smaller.rstrip('.')}.")
+    parts = [escape(" ".join(sentences))]
+    if run.report is not None:
+        parts.append(f'<a href="{escape(quote(run.report))}">Its own report</a>')
+    if run.command is not None:
+        parts.append(f"<code>{escape(run.command)}</code>")
+    return "<br>".join(parts)
+
+
+def files_html(figure: PaperFigure, parts: Parts) -> str:
+    """Where its pictures are."""
+    names = [f"paper-{picture_name(figure, part)}.png" for part in parts]
+    links = ", ".join(f'<a href="{name}">{name}</a>' for name in names)
+    return f'<p class="note">As pictures: {links}</p>' if names else ""
