@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from freqsgd.data.dataset import DataError
+from freqsgd.distributed.blocks import read_in_blocks
 from freqsgd.distributed.shards import load_rows, remove_others, save_rows
 from freqsgd.distributed.tables import Rows
 
@@ -57,6 +58,22 @@ def test_what_some_have_written_others_read(written: str, read: str, tmp_path: P
         for target, rows in zip(targets, expected, strict=True):
             assert torch.equal(target.weight, rows.weight)
             assert torch.equal(target.counts, rows.counts)
+
+
+@pytest.mark.parametrize("written", CUTS)
+def test_files_are_read_some_rows_at_a_time(
+    written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("freqsgd.distributed.blocks._BLOCK", 100)  # bytes: 3 rows of 8 floats
+    digests = saved(tmp_path, written)
+    read = [block for path in tmp_path.iterdir() for block in read_in_blocks(path)]
+    assert max(rows.nbytes for _, _, rows in read) == 96
+    expected = held_by(CUTS["one"][0])
+    targets = [blank(rows) for rows in expected]
+    load_rows(tmp_path, digests, targets)
+    for target, rows in zip(targets, expected, strict=True):
+        assert torch.equal(target.weight, rows.weight)
+        assert torch.equal(target.counts, rows.counts)
 
 
 def test_fewer_columns_and_other_counters_may_be_read(tmp_path: Path) -> None:

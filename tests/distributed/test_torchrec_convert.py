@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from freqsgd.data.dataset import DataError
+from freqsgd.data.lock import LOCK, locked
 from freqsgd.distributed.convert import convert
 from freqsgd.training import Rule, Settings, checkpoint, fit
 from freqsgd.training.model_folder import MODEL, load_model
@@ -126,9 +127,70 @@ def test_a_model_of_ranks_becomes_one_of_one_process(
     assert torch.equal(state.pop("tokens.weight"), weight[:, : loaded.dim + 1])
     for name, value in state.items():
         assert torch.equal(value, results[0]["others"][name])
-    assert description["record"] == results[0]["record"]
+    record = results[0]["record"]
+    assert record["ranks"] == 2
+    told_of_ranks = {"engine", "ranks", "sharding"}
+    assert description["record"] == {k: v for k, v in record.items() if k not in told_of_ranks}
+    assert not {"by", "shards"} & description.keys()
     ids = torch.from_numpy(BagStream().whole(2, 3)[0])
     close(loaded(ids), one_process(model)[0](ids))
+
+
+def test_large_tables_are_cut_into_pieces(
+    broken_off: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("freqsgd.distributed.convert._PIECE", 32 * 25)  # bytes: of 25 rows
+    convert(broken_off["fm", "alone"], tmp_path / "there")
+    assert len(list((tmp_path / "there" / "shards-11").iterdir())) == 3 + 2 + 1
+    convert(tmp_path / "there", tmp_path / "back")
+    before, after = (
+        checkpoint.load(folder / CHECKPOINT)[0]
+        for folder in (broken_off["fm", "alone"], tmp_path / "back")
+    )
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+
+
+@pytest.mark.parametrize("who", ["alone", "ranks"])
+def test_what_does_not_fit_is_refused_before_it_is_read(
+    broken_off: Any, who: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("freqsgd.distributed.convert.available_memory", lambda: 2**29)
+    monkeypatch.setattr("freqsgd.distributed.shards.read_in_blocks", pytest.fail)
+    said = r"does not fit: 101 rows x 5 weights and a counter are 0.0 GB, 0.0 GB are available"
+    with pytest.raises(DataError, match=said):
+        convert(broken_off["fm", who], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("who", ["alone", "ranks"])
+def test_a_folder_in_which_a_run_is_at_work_is_refused(
+    broken_off: Any, who: str, tmp_path: Path
+) -> None:
+    """Which would replace the files while they are read."""
+    run = broken_off["fm", who]
+    with (
+        locked(run),
+        pytest.raises(DataError, match=rf"{who} is being used by another run \(process \d+\)"),
+    ):
+        convert(run, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    convert(run, tmp_path / "out")
+    assert not (run / LOCK).exists()
+
+
+def test_a_folder_that_cannot_be_written_can_be_read(
+    broken_off: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locks: list[Path | None] = []
+
+    def note(folder: Path | None) -> Any:
+        locks.append(folder)
+        return locked(folder)
+
+    monkeypatch.setattr("freqsgd.distributed.convert.locked", note)
+    monkeypatch.setattr("freqsgd.distributed.convert.os.access", lambda *_: False)
+    convert(broken_off["fm", "ranks"], tmp_path)
+    assert locks == [tmp_path, None]
 
 
 def forget_shape(folder: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +15,20 @@ from freqsgd.data.dataset import DataError
 from freqsgd.data.lock import locked
 from freqsgd.distributed.layout import Layout
 from freqsgd.distributed.limits import check_rule
+from freqsgd.distributed.planning import FLOAT
 from freqsgd.distributed.shards import load_rows, save_rows, shards_folder
 from freqsgd.distributed.table_rates import MAX_STEPS
 from freqsgd.distributed.tables import Rows
 from freqsgd.streams.hash_encoder import open_encoder
 from freqsgd.training import checkpoint
+from freqsgd.training.available_memory import available_memory
 from freqsgd.training.model_folder import MODEL
 from freqsgd.training.resuming import CHECKPOINT, used_for
 from freqsgd.training.rules import Rule
 
 __all__ = ["convert"]
+
+_PIECE = 1 << 28  # bytes of a file that is made of a part of one process's table
 
 
 def convert(source: Path, out: Path) -> str:
@@ -30,40 +37,54 @@ def convert(source: Path, out: Path) -> str:
     Tables in shards, of a model or of a checkpoint, become those of one process. The checkpoint of
     one process becomes one that TorchRec goes on from, with any number of ranks.
     """
-    used = used_for(source, resume=True)
-    if used is None:
-        raise DataError(f"{source} holds neither {MODEL} nor {CHECKPOINT}")
-    whole = "shards" not in checkpoint.describe(source / used)
-    if whole and used == MODEL:
-        raise DataError(
-            f"{source} holds a model of one process, which has no counts to go on with: convert "
-            f"the folder of a run that has not ended ({CHECKPOINT})"
-        )
+    _left_in(source)
     with locked(out):
         used_for(out, resume=False)
-        if whole:
-            _split(source / CHECKPOINT, out)
+        with _at_rest(source):
+            used = _left_in(source)
+            if "shards" in checkpoint.describe(source / used):
+                _join(source / used, out / used)
+                return "a model" if used == MODEL else "a checkpoint for one process"
+            if used == MODEL:
+                raise DataError(
+                    f"{source} holds a model of one process, which has no counts to go on with: "
+                    f"convert the folder of a run that has not ended ({CHECKPOINT})"
+                )
+            _split(source / used, out)
             return "a checkpoint for --engine torchrec, with any number of ranks"
-        _join(source / used, out / used)
-    return "a model" if used == MODEL else "a checkpoint for one process"
+
+
+def _left_in(folder: Path) -> str:
+    """The file that a run has left in a folder."""
+    used = used_for(folder, resume=True)
+    if used is None:
+        raise DataError(f"{folder} holds neither {MODEL} nor {CHECKPOINT}")
+    return used
+
+
+def _at_rest(folder: Path) -> AbstractContextManager[None]:
+    """Keep runs from replacing the files of a folder; where nothing can be written, none does."""
+    return locked(folder if os.access(folder, os.W_OK) else None)
 
 
 def _join(path: Path, target: Path) -> None:
     """Put the tables of shards together."""
     tensors, described = checkpoint.load(path)
-    shards = described.pop("shards")
-    described.pop("torch_threads", None)  # of which it does not depend
+    shards, layout = described.pop("shards"), _layout(path, described)
+    for key in ("by", "torch_threads"):  # on which it does not depend
+        described.pop(key, None)
+    for key in ("engine", "ranks", "sharding"):
+        described["record"].pop(key, None)
     finished = path.name == MODEL
     part = "" if finished else "model."
-    weight, counts = _joined(path.parent, shards, _layout(path, described))
+    _check_memory(path, layout, sum(layout.sizes) * FLOAT * (layout.dim + 2))
+    weight, counts = _joined(path.parent, shards, layout)
     tensors[f"{part}tokens.weight"] = weight
     if finished:
         if described["tokens"]:
             open_encoder(path.parent).save(target.parent)
     else:
         tensors["optimizer.counts"] = counts
-        for key in ("engine", "ranks", "sharding"):
-            described["record"].pop(key, None)
     checkpoint.save(target, tensors, described)
 
 
@@ -79,10 +100,11 @@ def _joined(folder: Path, shards: dict[str, Any], layout: Layout) -> tuple[Tenso
 
 
 def _split(path: Path, out: Path) -> None:
-    """Write the tables of one process as shards, one for each field."""
+    """Write the tables of one process as shards, each of some rows of a field."""
     described = checkpoint.describe(path)
     layout = _layout(path, described)
     check_rule(Rule(**described["record"]["options"]["rule"]))
+    _check_memory(path, layout, path.stat().st_size)
     tensors, described = checkpoint.load(path)
     if not tensors:
         raise DataError(f"{path} is of a run that diverged: there is nothing to go on with")
@@ -91,16 +113,44 @@ def _split(path: Path, out: Path) -> None:
         raise DataError(
             f"{path} has counts above {MAX_STEPS:,}, where the counters of TorchRec's kernel end"
         )
-    name, digests = shards_folder(described["steps"]), []
-    for number, (table, first) in enumerate(layout.starts.items()):
-        last = first + layout.sizes[number]
-        rows = torch.zeros(last - first, layout.row)
-        rows[:, : layout.dim + 1] = weight[first:last]
-        part = Rows(table, 0, rows, counts[first:last].float())
-        digests.append(save_rows(out / name, number, len(layout.sizes), [part]))
+    name = shards_folder(described["steps"])
+    pieces = list(_pieces(layout))
+    digests = [
+        save_rows(out / name, number, len(pieces), [_padded(*piece, layout, weight, counts)])
+        for number, piece in enumerate(pieces)
+    ]
     described["shards"] = {"folder": name, "digests": digests}
     described["torch_threads"] = None
     checkpoint.save(out / CHECKPOINT, tensors, described)
+
+
+def _pieces(layout: Layout) -> Iterator[tuple[str, int, int]]:
+    """Tables, first rows and numbers of rows that are written to a file each."""
+    most = max(_PIECE // (FLOAT * layout.row), 1)
+    for table, size in zip(layout.tables, layout.sizes, strict=True):
+        for first in range(0, size, most):
+            yield table, first, min(most, size - first)
+
+
+def _padded(
+    table: str, first: int, count: int, layout: Layout, weight: Tensor, counts: Tensor
+) -> Rows:
+    """A piece of a table as TorchRec has it."""
+    start = layout.starts[table] + first
+    rows = torch.zeros(count, layout.row)
+    rows[:, : layout.dim + 1] = weight[start : start + count]
+    return Rows(table, first, rows, counts[start : start + count].float())
+
+
+def _check_memory(path: Path, layout: Layout, needed: int) -> None:
+    """Refuse tables that cannot be held as a whole; of the shards there is a piece at a time."""
+    available = available_memory()
+    if available is not None and needed + 2 * _PIECE > available:
+        raise DataError(
+            f"{path} does not fit: {sum(layout.sizes):,} rows x {layout.dim + 1} weights and a "
+            f"counter are {needed / 1e9:.1f} GB, {max(available - 2 * _PIECE, 0) / 1e9:.1f} GB are "
+            "available: convert it on a machine with more memory"
+        )
 
 
 def _layout(path: Path, described: dict[str, Any]) -> Layout:

@@ -7,19 +7,19 @@ import re
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from safetensors import safe_open
 from torch import Tensor
 
 from freqsgd.data.dataset import DataError
 from freqsgd.data.files import make_folder
+from freqsgd.distributed.blocks import read_in_blocks
 from freqsgd.distributed.tables import Rows
 from freqsgd.training import checkpoint
 
 __all__ = ["check_all_there", "load_rows", "remove_others", "save_rows", "shards_folder"]
 
-
+_KINDS = ("weight", "counts")
 _FILE = re.compile(r"\.?\d{5}-of-\d{5}\.safetensors(\.tmp)?")
 
 
@@ -33,8 +33,8 @@ def save_rows(folder: Path, number: int, files: int, rows: Iterable[Rows]) -> st
     make_folder(folder)
     tensors = {}
     for each in rows:
-        tensors[f"{each.table}.{each.first}.weight"] = each.weight
-        tensors[f"{each.table}.{each.first}.counts"] = each.counts
+        for what, tensor in zip(_KINDS, (each.weight, each.counts), strict=True):
+            tensors[f"{each.table}.{each.first}.{what}"] = tensor
     path = _path(folder, number, files)
     checkpoint.save(path, tensors, {})
     _sync(folder)
@@ -55,16 +55,16 @@ def check_all_there(folder: Path, digests: Sequence[str]) -> None:
 def load_rows(folder: Path, digests: Sequence[str], targets: Sequence[Rows]) -> None:
     """Read rows into where they shall be; refuses files that do not hold all of them.
 
-    Targets may have fewer columns than the files: those are the first.
+    Targets may have fewer columns than the files: those are the first. Of a file only a block at a
+    time is in memory.
 
     Args:
         folder: of the files
         digests: of all files, in their order
         targets: take the rows
     """
-    missing = {(target.table, target.first): len(target.weight) for target in targets}
-    own = {f"{t.table}.{t.first}.weight": t.weight for t in targets}
-    own |= {f"{t.table}.{t.first}.counts": t.counts for t in targets}
+    own = {f"{t.table}.{t.first}": t for t in targets}
+    missing = {(name, what): len(own[name].weight) for name in own for what in _KINDS}
     for number, digest in enumerate(digests):
         path = _path(folder, number, len(digests))
         if checkpoint.digest(path) != digest:
@@ -72,21 +72,21 @@ def load_rows(folder: Path, digests: Sequence[str], targets: Sequence[Rows]) -> 
         parts = _parts(path)
         if not any(_shared(target, *part) for part in parts for target in targets):
             continue
-        tensors: dict[str, Tensor] = {}  # those of the file before make room
-        tensors, _ = checkpoint.load(path, own)
-        for table, first, count in parts:
-            weight, counts = (tensors[f"{table}.{first}.{name}"] for name in ("weight", "counts"))
-            for target in targets:
-                shared = _shared(target, table, first, count)
+        for tensor, begin, rows in read_in_blocks(path):
+            table, first, what = tensor.rsplit(".", 2)
+            start = int(first) + begin
+            for name, target in own.items():
+                shared = _shared(target, table, start, len(rows))
                 if shared:
-                    _copy(weight, first, target.weight, target.first, shared)
-                    _copy(counts, first, target.counts, target.first, shared)
-                    missing[target.table, target.first] -= len(shared)
-    for (table, first), count in missing.items():
+                    place = target.weight if what == "weight" else target.counts
+                    _copy(rows, start, place, target.first, shared)
+                    missing[name, what] -= len(shared)
+    for (name, _), count in missing.items():
         if count:
+            target = own[name]
             raise DataError(
-                f"{folder} does not hold {count:,} of the rows of {table} from {first:,} on: it is "
-                "of tables of another size"
+                f"{folder} does not hold {count:,} of the rows of {target.table} from "
+                f"{target.first:,} on: it is of tables of another size"
             )
 
 
@@ -130,8 +130,6 @@ def _shared(target: Rows, table: str, first: int, count: int) -> range:
 
 
 def _copy(source: Tensor, first: int, target: Tensor, target_first: int, rows: range) -> None:
-    some: Any = source[rows.start - first : rows.stop - first]
+    some = source[rows.start - first : rows.stop - first]
     place = target[rows.start - target_first : rows.stop - target_first]
-    if some.data_ptr() == place.data_ptr():  # it was read there
-        return
     place.copy_(some[:, : place.shape[1]] if some.dim() == 2 else some)
