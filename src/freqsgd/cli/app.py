@@ -10,49 +10,56 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import freqsgd
-from freqsgd.cli import (
-    analogy,
-    bench,
-    compare,
-    convert,
-    data,
-    export,
-    inspect,
-    neighbors,
-    plan,
-    predict,
-    theory,
-    train,
-    tune,
-)
-from freqsgd.cli.panels import Panels
-from freqsgd.data.dataset import DataError, DataWarning
+from freqsgd.cli.panels import Command, Overview
 
-__all__ = ["app", "run"]
+__all__ = ["COMMANDS", "app", "run"]
 
+_ABOUT = {  # in the order in which people need them
+    "Train and compare": {
+        "compare": "Train one model with several optimizers and compare them.",
+        "train": "Train a model and save it as a folder.",
+        "tune": "Search the best settings of each optimizer.",
+    },
+    "Use what was trained": {
+        "predict": "Write the probability of a positive label for each row of a file.",
+        "neighbors": "Print the tokens whose vectors are nearest, by cosine.",
+        "analogy": "Print what is to C as B is to A.",
+        "export": "Write a model's vectors and their tokens.",
+        "convert": "Put the tables of torchrec's ranks together.",
+    },
+    "Look at data and at the paper": {
+        "data": "List, get, describe and verify datasets.",
+        "inspect": "Say how unequally frequent tokens are.",
+        "theory": "Check the paper's theorems by simulation.",
+        "paper": "Measure every figure and table of the paper here.",
+    },
+    "Look ahead": {
+        "plan": "Reckon the memory, hosts and time that tables of any size take.",
+        "bench": "Measure how fast this machine is, against torch.",
+    },
+}
+_OTHER_NAMES = {"inspect": "inspect_data", "data": "app"}  # of functions
+
+COMMANDS = {
+    name: Command(group, about, f"freqsgd.cli.{name}", _OTHER_NAMES.get(name, name))
+    for group, commands in _ABOUT.items()
+    for name, about in commands.items()
+}
 _UsageError: Any = typer.BadParameter.__base__  # of typer's own copy of click, or of click itself
 
+
+class _Freqsgd(Overview):
+    known = COMMANDS
+
+
 app = typer.Typer(
-    help="Train recommenders and word vectors with a learning rate per token that follows its "
-    "frequency.",
+    cls=_Freqsgd,
+    help="Train embeddings with a learning rate per token that follows its frequency.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command(cls=Panels)(compare.compare)
-app.command(cls=Panels)(train.train)
-app.command(cls=Panels)(tune.tune)
-app.command()(predict.predict)
-app.command()(export.export)
-app.command()(convert.convert)
-app.command()(neighbors.neighbors)
-app.command()(analogy.analogy)
-app.command("inspect")(inspect.inspect_data)
-app.command()(theory.theory)
-app.command(cls=Panels)(plan.plan)
-app.command()(bench.bench)
-app.add_typer(data.app, name="data")
 
 
 def _version(wanted: bool) -> None:
@@ -71,6 +78,8 @@ def _root(
 
 
 def _say_warning(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
+    from freqsgd.data.dataset import DataWarning
+
     if issubclass(category, DataWarning):
         print(f"freqsgd: warning: {message}", file=sys.stderr)
 
@@ -80,14 +89,18 @@ def run() -> None:
     warnings.showwarning = _say_warning
     try:
         code = app(prog_name="freqsgd", standalone_mode=False)
-    except DataError as error:
-        _end(str(error))
     except _UsageError as error:
         message = error.format_message()
         if "\n" in message:  # the whole help, where there is no command
             error.show()
             sys.exit(error.exit_code)
         _end(f"{message.rstrip('.')}; see {error.ctx.command_path} --help")
+    except ValueError as error:
+        from freqsgd.data.dataset import DataError  # which the overview does without
+
+        if not isinstance(error, DataError):
+            raise
+        _end(str(error))
     sys.exit(code or 0)
 
 

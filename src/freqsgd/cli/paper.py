@@ -16,6 +16,7 @@ from freqsgd.cli.threads import use_threads
 from freqsgd.data.dataset import DataError
 from freqsgd.paper.experiments import FIGURES
 from freqsgd.paper.running import chosen_figures, run_paper
+from freqsgd.report import write_paper
 
 __all__ = ["paper"]
 
@@ -60,9 +61,6 @@ def paper(
     except KeyboardInterrupt:
         console.print("\ninterrupted; the same command goes on from here")
         raise typer.Exit(130) from None
-    import freqsgd.report
-
-    write_paper = getattr(freqsgd.report, "write_paper", lambda document, out: "-")  # yet to come
     page = write_paper(document, out)
     print_paper(document, [figure.name for figure in asked])
     print(f"\nreport: {page}")

@@ -37,7 +37,12 @@ class PaperDocument:
         full: bool,
         heading: Mapping[str, Any],
     ) -> None:
-        self._folder, self._figures, self._full, self._heading = folder, figures, full, heading
+        self._folder, self._figures, self._full = folder, figures, full
+        self._heading = {
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "mode": "full" if full else "quick",
+            **heading,
+        }
         self.runs = {name: self._before(task) for name, task in tasks.items()}
 
     def note(self, task: Task, status: str, why: str = "", seconds: float | None = None) -> None:
@@ -55,8 +60,6 @@ class PaperDocument:
         return {
             "schema": SCHEMA,
             "kind": "paper",
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "mode": "full" if self._full else "quick",
             **self._heading,
             "seconds": sum(entry["seconds"] or 0.0 for entry in self.runs.values()),
             "figures": figures,
