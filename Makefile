@@ -1,6 +1,7 @@
 # The two commands of the README, each of which works on a fresh machine:
 #   make demo   install the package and compare four optimizers on generated data
-#   make test   install what development needs, then lint, check types and run all tests
+#   make test   install what development needs, then lint, check types, build the documentation
+#               and run all tests
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt
@@ -11,19 +12,23 @@ $(PIP) pyre-extensions tensordict torchmetrics tqdm
 $(PIP) --no-deps fbgemm-gpu-cpu torchrec
 endef
 
-.PHONY: demo test bench lint clean
+.PHONY: demo test bench lint docs clean
 
 demo: .venv/.core
 	rm -rf build/demo
 	$(BIN)/freqsgd compare --out build/demo
 
-test: lint
+test: lint docs
 	$(BIN)/python -m pytest -n 2
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# To build/docs. Not with --quiet, which hides warnings from --strict too.
+docs: .venv/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Timings: run on an otherwise idle machine.
 bench: .venv/.bench

@@ -1,4 +1,4 @@
-"""Docstrings as Markdown: their roles become code, and their formulas plain text."""
+"""Docstrings as Markdown: roles and examples become code, and formulas plain text."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import griffe
 
 _ROLE = re.compile(r":(?:attr|class|data|func|meth|mod):`~?([^`]+)`")
 _FORMULA = re.compile(r"\.\. math::\n((?:\n|[ ]+.*\n?)+)")
+_EXAMPLE = re.compile(r"^( *)>>> .*(?:\n\1\S.*)*", re.MULTILINE)  # up to a blank line
 _WORDS = [  # of TeX, in this order
     (r"\\(begin|end)\{aligned\}|\\left|\\right|\\[,;]|&", ""),
     (r"\\q?quad", "  "),
@@ -38,6 +39,7 @@ def plain(text: str) -> str:
     'see `freqsgd.watch`'
     """
     text = _FORMULA.sub(lambda found: formula(found[1]), text)
+    text = _EXAMPLE.sub(r"\1```pycon\n\g<0>\n\1```", text)
     return _ROLE.sub(r"`\1`", text)
 
 

@@ -59,7 +59,9 @@ class BenchSizes:
 
 
 FULL = BenchSizes(26, 1_000_000, 65_536, rounds=5, copied=1 << 29, sent=1 << 26)
+"""Tables that no cache holds: what ``freqsgd bench`` measures."""
 QUICK = BenchSizes(26, 10_000, 4_096, rounds=3, copied=1 << 25, sent=1 << 22)
+"""Tables that fit the cache, for a first look."""
 
 
 def measure(sizes: BenchSizes = FULL, progress: _Progress | None = None) -> dict[str, Any]:

@@ -24,8 +24,10 @@ __all__ = [
     "Splits",
 ]
 
-RARE = 0  # the id, in every field, of tokens that are seldom or never seen
-ABSENT = -1  # fills up the columns of a bag
+RARE = 0
+"""The id, in every field, of tokens that are seldom or never seen."""
+ABSENT = -1
+"""Fills up the columns of a bag."""
 
 
 class DataError(ValueError):

@@ -20,6 +20,7 @@ from freqsgd.training.word_folder import holds_words
 __all__ = ["FORMATS", "export_model"]
 
 FORMATS = (*vectors.FORMATS, "onnx")
+"""What a model can be written as."""
 
 
 def export_model(

@@ -253,3 +253,4 @@ def _bias(log: ClickLog, day: int) -> float:
 
 
 CLICKS_SMALL = ClickLog.of(16, 100, 200_000, days=10, rows=200_000)
+"""The preset: ten days of 200,000 rows, 16 features of 100 to 200,000 tokens."""

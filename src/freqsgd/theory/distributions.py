@@ -16,6 +16,7 @@ from freqsgd.theory.checks import Array, positive, whole
 __all__ = ["TAILS", "exponential", "polynomial", "token_distribution", "top_tokens", "uniform"]
 
 TAILS = ("uniform", "exponential", "polynomial")
+"""The kinds of distribution that the paper's corollaries are about."""
 SMALLEST = 1e-300  # frequencies below it would lose their digits
 
 

@@ -12,7 +12,8 @@ from freqsgd.theory.improvement import Corollary, corollary
 
 __all__ = ["PILOT_OUTPUTS", "Settings"]
 
-PILOT_OUTPUTS = 40  # iterates that a pilot run puts out
+PILOT_OUTPUTS = 40
+"""Iterates that a pilot run puts out."""
 
 _OUTPUTS = ("random", "last")
 _RATES = {"uniform": 0.0, "exponential": 0.2, "polynomial": 2.0}  # none, tau, nu

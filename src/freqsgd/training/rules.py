@@ -19,6 +19,7 @@ OPTIMIZERS = {
     "rowwise-adagrad": "two floats per row",
     "adam": "two floats per weight",
 }
+"""The optimizers by name, with what each keeps."""
 WIDE = 2**31  # counts that could come to so many have 64 bits
 ALIKE = {"fasgd": "cfsgd", "rowwise-adagrad": "adagrad"}  # take the other's learning rates
 

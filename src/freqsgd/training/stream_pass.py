@@ -60,6 +60,7 @@ class StreamProgress:
 
 
 StreamListener = Callable[[StreamProgress, dict[str, Any]], None]
+"""Called after each batch with where the run is and its record so far."""
 
 
 def check_one_pass(rule: Rule, settings: Settings) -> None:
