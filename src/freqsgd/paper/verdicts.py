@@ -40,6 +40,7 @@ def figure_entry(
         "claim": figure.claim,
         "brief": figure.brief,
         "private": figure.private,
+        "rates": figure.rates,
         "data": _data(figure, entries),
         "verdict": verdict([finding.holds for _, _, finding in found]),
         "rules": [

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from freqsgd.report.comparison import (
     best_standing,
-    first_reaching,
     leaders,
     representative,
     standings,
 )
 from freqsgd.report.kinds import Kind
 from freqsgd.report.measures import Measure, best
+from freqsgd.report.reach import reach
 from freqsgd.report.results import Epoch, Results, display_name
 from freqsgd.report.wording import difference, duration, enumerate_words, score, size, times
 
@@ -67,21 +67,18 @@ def best_tile(results: Results, by: Measure) -> Tile | None:
 
 def reach_tile(results: Results, kind: Kind) -> Tile | None:
     """When CF-SGD got as far as SGD ever did."""
-    counting = representative(results, "cfsgd", kind.kept)
-    plain = representative(results, "sgd", kind.kept)
-    if counting is None or plain is None:
+    found = reach(results, kind)
+    if found is None:
         return None
-    mine, theirs = best(counting, kind.by), best(plain, kind.by)
-    if mine is None or theirs is None:
-        return None
-    title = f"{counting.label} as good as {plain.label}'s best"
-    reached = first_reaching(counting, kind.by, theirs.value)
+    mine, theirs, reached = found.counting, found.plain, found.epoch
+    title = f"{mine.run.label} as good as {theirs.run.label}'s best"
     if reached is None:
         return Tile(
             title, "never", f"{difference(mine.value, theirs.value)} short of {score(theirs.value)}"
         )
     after = "" if reached.seconds is None else f"after {duration(reached.seconds)}; "
-    return Tile(title, f"epoch {reached.epoch}", f"{after}{plain.label}: {place(theirs.epoch)}")
+    note = f"{after}{theirs.run.label}: {place(theirs.epoch)}"
+    return Tile(title, f"epoch {reached.epoch}", note)
 
 
 def distance_tile(results: Results, by: Measure, other: str) -> Tile | None:

@@ -16,10 +16,11 @@ from freqsgd.report.one_pass import OnePass, read_one_pass
 from freqsgd.report.results import Results, mapping, number, read_results, text
 from freqsgd.report.theory import Theory, read_theory
 
-__all__ = ["VERDICTS", "Paper", "PaperFigure", "PaperRun", "Ruling", "read_paper"]
+__all__ = ["LEARNING", "VERDICTS", "Paper", "PaperFigure", "PaperRun", "Ruling", "read_paper"]
 
 SCHEMA = 1
 VERDICTS = ("agrees", "agrees in part", "differs", "not measured")
+LEARNING = ("ml-fm", "ml-deepfm", "criteo-fm", "criteo-deepfm")  # runs with epochs and AUCs
 BESIDE = "sbcd"  # simulations have it too; the figures do not speak of it
 Read = TypeVar("Read")
 
@@ -64,6 +65,7 @@ class PaperFigure:
     title: str
     claim: str
     private: str
+    rates: Mapping[str, Mapping[str, float]]  # of the paper, by model and optimizer
     data: str
     verdict: str
     rules: tuple[Ruling, ...]
@@ -164,12 +166,22 @@ def read_figure(entry: Mapping[str, Any], name: str) -> PaperFigure:
         title=text(entry.get("title")) or "",
         claim=text(entry.get("claim")) or "",
         private=text(entry.get("private")) or "",
+        rates={
+            str(model): read_rates(mapping(rates))
+            for model, rates in mapping(entry.get("rates")).items()
+        },
         data=text(entry.get("data")) or "none",
         verdict=verdict if verdict in VERDICTS else "not measured",
         rules=tuple(read_rules(rules if isinstance(rules, list) else [])),
         runs=tuple(map(str, runs if isinstance(runs, list) else [])),
         command=text(entry.get("command")),
     )
+
+
+def read_rates(entry: Mapping[str, Any]) -> dict[str, float]:
+    """Learning rates by the name of the optimizer."""
+    found = {str(name): number(lr) for name, lr in entry.items()}
+    return {name: lr for name, lr in found.items() if lr is not None}
 
 
 def read_rules(entries: Sequence[Any]) -> Iterator[Ruling]:

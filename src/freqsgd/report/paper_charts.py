@@ -17,14 +17,16 @@ from freqsgd.report.inspection_sections import rank_charts
 from freqsgd.report.kinds import kind_of
 from freqsgd.report.one_pass_sections import ne_charts
 from freqsgd.report.page import Chart
-from freqsgd.report.paper import Paper, PaperFigure
+from freqsgd.report.paper import LEARNING, Paper, PaperFigure
 from freqsgd.report.paper_legend import named_by_optimizer
 from freqsgd.report.paper_tails import tail_charts
+from freqsgd.report.reach import point
 from freqsgd.report.style import Drawn
 from freqsgd.report.theory_figures import TOKENS
 from freqsgd.report.theory_sections import improvement_charts
 from freqsgd.report.tuning import read_studies
 from freqsgd.report.tuning_sections import charts as search_charts
+from freqsgd.report.wording import capitalized
 
 __all__ = ["FEW", "Parts", "charts_of", "leading_chart"]
 
@@ -33,7 +35,6 @@ Made = tuple[Iterable[Chart], Sequence[Drawn]]  # charts, and what their documen
 
 FEW = 6  # charts; more are drawn small
 APPENDIX_FIELDS = 28
-LEADING = ("ml-fm", "ml-deepfm", "criteo-fm", "criteo-deepfm")
 LINES_NOTE = "Solid: counted. Dashed: the exponential tail that fits best; dotted: the polynomial."
 
 
@@ -56,15 +57,17 @@ def charts_of(paper: Paper, figure: PaperFigure) -> Parts:
     return parts
 
 
-def leading_chart(paper: Paper) -> Chart | None:
-    """The chart that makes the point: validation AUC of FM on MovieLens-1M, or the next best."""
-    for run in LEADING:
+def leading_chart(paper: Paper) -> tuple[str, Chart] | None:
+    """The chart that makes the point, with it: FM on MovieLens-1M, or the next best."""
+    for run in LEARNING:
         charts, drawn = curves(paper, run)
         for chart in charts:
-            if chart.name == "validation":
+            results = paper.results(run)
+            if chart.name == "validation" and results is not None:
                 own = named_by_optimizer(chart.figure, drawn)
                 title = f"{chart.title}: {paper.runs[run].label}"
-                return replace(chart, name="leading", title=title, figure=own)
+                said = capitalized(point(results, kind_of(results))) or "How the optimizers learn"
+                return said, replace(chart, name="leading", title=title, figure=own)
     return None
 
 

@@ -23,8 +23,6 @@ from freqsgd.report.wording import capitalized, duration
 
 __all__ = ["paper_pictures", "render_paper"]
 
-LEADING = "The point in one chart"
-
 
 def render_paper(paper: Paper, parts: Mapping[str, Parts]) -> str:
     """The whole page, with the charts of each figure by its name."""
@@ -70,8 +68,8 @@ def picture_name(figure: PaperFigure, part: str) -> str:
 
 def leading(paper: Paper) -> Section:
     """The chart that the reader sees first."""
-    chart = leading_chart(paper)
-    return Section(LEADING, charts=() if chart is None else (chart,))
+    found = leading_chart(paper)
+    return Section("") if found is None else Section(found[0], charts=(found[1],))
 
 
 def figure_section(paper: Paper, figure: PaperFigure, parts: Parts) -> Section:

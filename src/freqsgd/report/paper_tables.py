@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
 from freqsgd.report.kinds import kind_of
 from freqsgd.report.measures import kept
 from freqsgd.report.one_pass_words import ne_score, signed
 from freqsgd.report.paper import Paper, PaperFigure
-from freqsgd.report.results import Results, number
+from freqsgd.report.results import Results, display_name, number
 from freqsgd.report.sortable import Cells, sortable_table
 from freqsgd.report.tuning import read_studies
 from freqsgd.report.wording import capitalized, factor, megabytes, score, thousands
 
-__all__ = ["own_tables", "paper_rates"]
-
-RATE = re.compile(r"learning rate found here for (.+) is within .* of the paper's (\S+)$")
+__all__ = ["own_tables"]
 
 
 def own_tables(paper: Paper, figure: PaperFigure) -> Iterator[tuple[str, str]]:
@@ -57,10 +54,9 @@ def rate(settings: object) -> float | None:
     return number(settings.get("lr")) if isinstance(settings, dict) else None
 
 
-def paper_rates(figure: PaperFigure) -> dict[str, float]:
-    """The paper's rates by the name of the optimizer, as the rules have them."""
-    found = (RATE.search(rule.says) for rule in figure.rules)
-    return {each[1]: float(each[2]) for each in found if each}
+def rates_of(figure: PaperFigure, model: str) -> dict[str, float]:
+    """The paper's learning rates of a model, by the optimizer's name for readers."""
+    return {display_name(name): lr for name, lr in figure.rates.get(model, {}).items()}
 
 
 def rates(paper: Paper, figure: PaperFigure, run: str) -> str:
@@ -69,7 +65,9 @@ def rates(paper: Paper, figure: PaperFigure, run: str) -> str:
     studies = [] if results is None else read_studies(results)
     if not studies:
         return ""
-    given = [paper_rates(figure).get(study.name) for study in studies]
+    given, of_deepfm = (
+        [rates_of(figure, model).get(study.name) for study in studies] for model in ("fm", "deepfm")
+    )
     found = [None if study.best is None else study.best.lr for study in studies]
     apart = [
         max(one / other, other / one) if one and other else None
@@ -77,10 +75,11 @@ def rates(paper: Paper, figure: PaperFigure, run: str) -> str:
     ]
     scores = [None if study.best is None else study.best.value for study in studies]
     columns: list[Cells] = [
-        ("Rate in the paper", "{:g}".format, given),
-        ("Rate found here", "{:.3g}".format, found),
+        ("FM, in the paper", "{:g}".format, given),
+        ("FM, found here", "{:.3g}".format, found),
         ("Times apart", factor, apart),
         ("Its validation AUC", score, scores),
+        ("DeepFM, in the paper", "{:g}".format, of_deepfm),
     ]
     return sortable_table("Optimizer", [(study.name,) * 2 for study in studies], columns)
 

@@ -43,16 +43,16 @@ def data_words(paper: Paper, figure: PaperFigure) -> str:
 
 def figures_table(paper: Paper) -> str:
     """A row per figure with a link to its section, sortable by each column."""
-    titles = ("Figure", "What it shows", "Verdict", "What is asked and holds", "Data")
+    titles = ("Figure", "Verdict", "What is asked and holds", "What it shows", "Data")
     head = "".join(header(title, "ascending") for title in titles)
     rows = []
     for place, figure in enumerate(paper.figures):
         data = data_words(paper, figure)
         holds = sum(rule.holds is True for rule in figure.rules)
         cells = (
-            (figure.title, figure.title),
             (verdict_words(figure), str(VERDICTS.index(figure.verdict))),
             (held(figure), f"{holds / max(1, len(figure.rules))}"),
+            (figure.title, figure.title),
             (data, data),
         )
         link = f'<a href="#{figure.name}">{escape(figure.number)}</a>'

@@ -7,23 +7,22 @@ from collections.abc import Iterator
 from freqsgd.report.headline import Tile, reach_tile, state_tile
 from freqsgd.report.kinds import kind_of
 from freqsgd.report.one_pass_words import against_baseline
-from freqsgd.report.paper import VERDICTS, Paper, PaperFigure
-from freqsgd.report.paper_here import best_scores, states
+from freqsgd.report.paper import LEARNING, VERDICTS, Paper, PaperFigure
+from freqsgd.report.paper_here import states
 from freqsgd.report.ranking import ranked
-from freqsgd.report.summary import Statement, against_adam, against_sgd
+from freqsgd.report.reach import reach
+from freqsgd.report.summary import Statement, against_adam
 from freqsgd.report.wording import (
     capitalized,
     count_of,
     duration,
     enumerate_words,
-    small_number,
 )
 
 __all__ = ["TITLE", "headline", "summarize"]
 
 TITLE = "Frequency-aware SGD: the paper's figures, measured here"
 MAIN = "ml-fm"  # the run that speaks for all
-LEARNING = ("ml-fm", "ml-deepfm", "criteo-fm", "criteo-deepfm")
 COUNTED = {
     "agrees": "agree",
     "agrees in part": "agree in part",
@@ -76,13 +75,13 @@ def summarize(paper: Paper) -> list[Statement]:
     """All that can be said; topics without data are left out."""
     statements = {
         "Compared": compared(paper),
-        "Agreement": " ".join(agreement(paper)),
-        **{paper.runs[run].label: learning(paper, run) for run in LEARNING if run in paper.runs},
+        "Against SGD": sooner(paper),
+        "Against Adam": against_adam_words(paper),
         "Memory": capitalized(states(paper, MAIN)),
         "One pass": one_pass(paper),
         "Word vectors": " ".join(word_vectors(paper)),
-        "Generated data": generated(paper),
-        "Quick": quick(paper),
+        "Agreement": " ".join(agreement(paper)),
+        "Read with care": " ".join(filter(None, (generated(paper), quick(paper)))),
         "Cut short": " ".join(cut_short(paper)),
         "Missing": " ".join(missing(paper)),
     }
@@ -94,11 +93,10 @@ def compared(paper: Paper) -> str:
     there = [run for run in paper.runs.values() if run.document is not None]
     if not there:
         return "Nothing has been run yet."
-    names = enumerate_words(run.label for run in there)
     return (
         "CF-SGD, which divides a token's learning rate by the root of how often it was seen, "
-        f"against SGD, Adagrad and Adam, in {small_number(len(there))} "
-        f"{'run' if len(there) == 1 else 'runs'}: {names}."
+        f"with SGD, Adagrad and Adam, in {count_of(len(there), 'run')}. Every figure and table of "
+        "the paper is below, with what the paper says of it and what was measured."
     )
 
 
@@ -116,16 +114,26 @@ def told(figure: PaperFigure) -> str:
     return f"{figure.number}, on generated data" if figure.is_on_stand_in else figure.number
 
 
-def learning(paper: Paper, run: str) -> str:
-    """Who was how good how soon, on one kind of data."""
-    results = paper.results(run)
+def sooner(paper: Paper) -> str:
+    """In which epoch CF-SGD was as good as SGD ever was, wherever both learned."""
+    told = []
+    for run in LEARNING:
+        results = paper.results(run)
+        found = None if results is None else reach(results, kind_of(results))
+        if found is not None:
+            when = "never" if found.epoch is None else f"in epoch {found.epoch.epoch}"
+            told.append(f"{paper.runs[run].label} {when} (SGD {found.plain.epoch.epoch})")
+    first = "As good as SGD at its best, by validation AUC, CF-SGD was: "
+    return f"{first}{enumerate_words(told)}." if told else ""
+
+
+def against_adam_words(paper: Paper) -> str:
+    """The run that speaks for all, beside Adam."""
+    results = paper.results(MAIN)
     if results is None:
         return ""
-    kind = kind_of(results)
-    sentences = [capitalized(best_scores(paper, run)), against_sgd(results, kind)]
-    if run == MAIN:
-        sentences.append(against_adam(results, kind.outcome))
-    return " ".join(filter(None, sentences))
+    words = against_adam(results, kind_of(results).outcome)
+    return f"{paper.runs[MAIN].label}: {words}" if words else ""
 
 
 def one_pass(paper: Paper) -> str:
@@ -157,14 +165,14 @@ def generated(paper: Paper) -> str:
 
 def quick(paper: Paper) -> str:
     """What is smaller than in the paper."""
-    smaller = [
-        f"{run.label}: {run.smaller}"
-        for run in paper.runs.values()
-        if run.smaller and run.document is not None
-    ]
+    smaller = sum(bool(run.smaller) for run in paper.runs.values() if run.document is not None)
     if paper.mode != "quick" or not smaller:
         return ""
-    return f"Smaller than in the paper: {'; '.join(smaller)}. With --full all have its sizes."
+    verb = "is" if smaller == 1 else "are"
+    return (
+        f"{count_of(smaller, 'run')} {verb} smaller than in the paper, as is said under each "
+        "figure; --full has larger ones."
+    )
 
 
 def cut_short(paper: Paper) -> Iterator[str]:

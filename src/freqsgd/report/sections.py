@@ -12,6 +12,7 @@ from freqsgd.report.headline import headline
 from freqsgd.report.kinds import Kind
 from freqsgd.report.opening import command_html, footer_html, opening_html
 from freqsgd.report.page import Section
+from freqsgd.report.reach import point
 from freqsgd.report.results import Results, display_name
 from freqsgd.report.seeds import seeds_table
 from freqsgd.report.settings import settings_table
@@ -47,12 +48,17 @@ def sections(results: Results, kind: Kind) -> list[Section]:
         Section("All runs", comparison_table(results, kind)),
         Section("Mean and spread over seeds", seeds_table(results, kind)),
         *tuning_sections(results),
-        Section("Learning curves", charts=tuple(learning_charts(results, kind.by))),
+        Section(curves_title(results, kind), charts=tuple(learning_charts(results, kind.by))),
         Section(f"Optimizer state and {rare}", charts=tuple(cost_charts(results, kind))),
         *diagnosis_sections(results),
         Section("Settings", settings + command_html(results.command)),
     ]
     return [part for part in parts if part.html or part.charts]
+
+
+def curves_title(results: Results, kind: Kind) -> str:
+    """The heading of the learning curves, which says what they show."""
+    return ": ".join(filter(None, ("Learning curves", point(results, kind))))
 
 
 def footer(results: Results) -> str:

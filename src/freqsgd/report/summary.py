@@ -9,7 +9,6 @@ from freqsgd.report.comparison import (
     Standing,
     alike,
     best_standing,
-    first_reaching,
     leaders,
     representative,
     standings,
@@ -18,6 +17,7 @@ from freqsgd.report.frequency import against_sgd as classes_against_sgd
 from freqsgd.report.kinds import Kind
 from freqsgd.report.measures import Best, Breakdown, Measure, best, optimum
 from freqsgd.report.ranking import ranked
+from freqsgd.report.reach import reach
 from freqsgd.report.results import Epoch, Results, display_name
 from freqsgd.report.similarity import similarity_words
 from freqsgd.report.tuning import good_rates, tuned
@@ -109,11 +109,11 @@ def gap(one: Best | Standing, other: Best | Standing) -> str:
 
 def against_sgd(results: Results, kind: Kind) -> str:
     """Epochs and seconds until CF-SGD reached what SGD reached."""
-    counting, plain = bests(results, "cfsgd", kind), bests(results, "sgd", kind)
-    if counting is None or plain is None:
+    found = reach(results, kind)
+    if found is None:
         return ""
+    counting, plain, reached = found.counting, found.plain, found.epoch
     opening = f"{plain.run.label} {level(plain, kind)} {when(plain.epoch)}."
-    reached = first_reaching(counting.run, kind.by, plain.value)
     if reached is None:
         nearest = optimum(counting.run, kind.by) or counting
         return (
@@ -137,12 +137,6 @@ def level(found: Best, kind: Kind) -> str:
     if top is None or top.value == found.value:
         return f"reached its best {kind.by.name}, {score(found.value)},"
     return f"ended with a {kind.by.name} of {score(found.value)}"
-
-
-def bests(results: Results, optimizer: str, kind: Kind) -> Best | None:
-    """What an optimizer reached."""
-    run = representative(results, optimizer, kind.kept)
-    return None if run is None else best(run, kind.by)
 
 
 def against_adam(results: Results, by: Measure) -> str:

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const figures = JSON.parse(document.getElementById("figures").textContent);
+  const figures = JSON.parse(document.getElementById("page-data").textContent);
   const charts = [...document.querySelectorAll(".chart")];
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const coarse = matchMedia("(pointer: coarse)").matches; // a finger: it scrolls, and cannot hover
@@ -10,6 +10,7 @@
     displaylogo: false,
     modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]], // none that could send data away
   };
+  const MANY = 12;
   const hidden = new Set(); // places of the runs that the legend has switched off
   let axis = document.querySelector("input[name=axis]:checked")?.value; // seconds, or what else there is
   let printing = false;
@@ -57,7 +58,23 @@
     return Plotly.react(chart, data, layout, config);
   }
 
-  const drawAll = () => Promise.all(charts.map(draw));
+  // How far a chart is from what the reader sees.
+  function away(chart) {
+    const { top, bottom } = chart.getBoundingClientRect();
+    return Math.max(top - innerHeight, -bottom, 0);
+  }
+
+  // Of many charts the nearest come first, and the page answers between them.
+  let turn = 0;
+  async function drawAll() {
+    const own = ++turn;
+    const order = new Map(charts.map((chart) => [chart, away(chart)]));
+    for (const chart of [...charts].sort((a, b) => order.get(a) - order.get(b))) {
+      draw(chart);
+      if (charts.length > MANY && !printing) await new Promise((next) => setTimeout(next));
+      if (own !== turn) return; // the reader has chosen something else
+    }
+  }
 
   for (const button of document.querySelectorAll(".legend button")) {
     button.addEventListener("click", () => {
