@@ -12,7 +12,7 @@ from rich.text import Text
 
 __all__ = ["print_paper"]
 
-_DATA = {"real": "", "stand-in": "generated", "none": "missing"}
+_DATA = {"real": "real", "stand-in": "generated", "none": "missing", "simulated": "simulated"}
 _STYLES = {"agrees": "green", "agrees in part": "yellow", "differs": "red"}
 _WIDE = 110  # columns that a table needs; below, figures are listed one by one
 _INDENT = 10
@@ -34,7 +34,7 @@ def print_paper(document: Mapping[str, Any], names: Iterable[str]) -> None:
 
 
 def _table(figures: list[Mapping[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0), expand=True)
     table.add_column("figure", width=13)
     table.add_column("the paper says", ratio=3)
     table.add_column("measured", ratio=5)
@@ -46,7 +46,7 @@ def _table(figures: list[Mapping[str, Any]]) -> Table:
             Text(figure["brief"]),
             Text(_measured(figure)),
             Text(figure["verdict"], _STYLES.get(figure["verdict"], "dim")),
-            _DATA[figure["data"]] or "real",
+            _DATA[figure["data"]],
         )
     return table
 
@@ -56,7 +56,7 @@ def _stack(figure: Mapping[str, Any], console: Console) -> None:
     verdict, data = figure["verdict"], _DATA[figure["data"]]
     head = Text(f"{figure['name']:<{_INDENT}} ", "bold")
     head.append(verdict, _STYLES.get(verdict, "dim"))
-    head.append(f" ({data} data)" if data else "")
+    head.append(f" ({data} data)")
     console.print(head)
     for topic, text in (("paper", figure["brief"]), ("measured", _measured(figure))):
         first, rest = f"  {topic:<{_INDENT - 1}}", " " * (_INDENT + 1)
@@ -77,7 +77,7 @@ def _measured(figure: Mapping[str, Any]) -> str:
     if len(rules) == 1:
         return text
     held = f"{len(known) - len(failed)} of {len(rules)} statements hold"
-    return f"{held}; {'not ' if failed else ''}{text}"
+    return f"{held}; {'against it: ' if failed else ''}{text}"
 
 
 def _print_troubles(runs: Mapping[str, Mapping[str, Any]], console: Console) -> None:

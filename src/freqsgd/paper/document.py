@@ -26,6 +26,7 @@ class PaperDocument:
         tasks: every run of the table
         figures: of the paper
         full: the mode
+        options: with which a figure is measured again as it was
         heading: what the document says beside
     """
 
@@ -35,9 +36,10 @@ class PaperDocument:
         tasks: Mapping[str, Task],
         figures: Sequence[Figure],
         full: bool,
+        options: Sequence[str],
         heading: Mapping[str, Any],
     ) -> None:
-        self._folder, self._figures, self._full = folder, figures, full
+        self._folder, self._figures, self._options = folder, figures, options
         self._heading = {
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "mode": "full" if full else "quick",
@@ -52,9 +54,13 @@ class PaperDocument:
     def content(self) -> dict[str, Any]:
         """All of it, with the verdicts that the documents of the runs give now."""
         measured = {name: self._measured(entry) for name, entry in self.runs.items()}
-        mode = " --full" if self._full else ""
         figures = [
-            figure_entry(each, self.runs, measured, f"freqsgd paper --only {each.name}{mode}")
+            figure_entry(
+                each,
+                self.runs,
+                measured,
+                " ".join(("freqsgd paper --only", each.name, *self._options)),
+            )
             for each in self._figures
         ]
         return {

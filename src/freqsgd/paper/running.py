@@ -82,10 +82,18 @@ def run_paper(
     with locked(out):
         tasks = plan_tasks(runs, full=full, threads=threads, seed=seed)
         heading = {"command": command, "machine": describe_machine(threads)}
-        document = PaperDocument(folder, tasks, figures, full, heading)
+        options = _options(full, threads, seed)
+        document = PaperDocument(folder, tasks, figures, full, options, heading)
         wanted = dict.fromkeys(name for figure in asked for name in figure.runs)
         _do_all(folder, [tasks[name] for name in wanted], document, program, listener)
     return document.content()
+
+
+def _options(full: bool, threads: int | None, seed: int | None) -> list[str]:
+    """What a command has to say to do the same."""
+    numbers = {"--threads": threads, "--seed": seed}
+    given = [f"{name} {value}" for name, value in numbers.items() if value is not None]
+    return [*(["--full"] if full else []), *given]
 
 
 def _do_all(

@@ -70,4 +70,6 @@ def _data(figure: Figure, entries: Entries) -> str:
     runs = [entries[name] for name in figure.runs]
     if any(run["status"] == "no data" for run in runs):
         return "none"
-    return "stand-in" if figure.private or any(run["stand_in"] for run in runs) else "real"
+    if figure.private or any(run["stand_in"] for run in runs):
+        return "stand-in"
+    return "real" if any(run["dataset"] for run in runs) else "simulated"

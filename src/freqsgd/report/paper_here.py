@@ -15,7 +15,7 @@ from freqsgd.report.paper import Paper, PaperFigure
 from freqsgd.report.ranking import ranked
 from freqsgd.report.results import Run
 from freqsgd.report.theory import Theory
-from freqsgd.report.theory_slopes import slopes
+from freqsgd.report.theory_slopes import in_brief
 from freqsgd.report.theory_words import bounds, top_gains
 from freqsgd.report.tuning import read_studies
 from freqsgd.report.wording import capitalized, enumerate_words, score, size
@@ -24,7 +24,7 @@ __all__ = ["best_scores", "here", "states"]
 
 
 def here(paper: Paper, figure: PaperFigure) -> str:
-    """What each run of a figure came to."""
+    """What each run of a figure came to, a line for each."""
     say = SAY.get(figure.name)
     if say is None:
         return ""
@@ -33,7 +33,7 @@ def here(paper: Paper, figure: PaperFigure) -> str:
         for run in figure.runs
         if run in paper.runs and (words := say(paper, run))
     ]
-    return " ".join(told)
+    return "\n".join(told)
 
 
 def best_scores(paper: Paper, run: str) -> str:
@@ -129,7 +129,10 @@ def theorems(paper: Paper, run: str) -> str:
 def told_of(theory: Theory) -> Iterator[str]:
     """Bounds, and improvements along the tail, or of all tokens where there is none."""
     yield bounds(theory)
-    yield from top_gains(theory) if theory.problem.get("tail") == "uniform" else slopes(theory)
+    if theory.problem.get("tail") == "uniform":
+        yield from top_gains(theory)
+    else:
+        yield in_brief(theory)
 
 
 SAY: dict[str, Callable[[Paper, str], str]] = {

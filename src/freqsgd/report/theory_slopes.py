@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from freqsgd.report.theory import Slope, Theory
 from freqsgd.report.wording import count_of, thousands
 
-__all__ = ["slopes"]
+__all__ = ["in_brief", "slopes"]
 
 
 def slopes(theory: Theory) -> Iterator[str]:
@@ -22,11 +22,32 @@ def slopes(theory: Theory) -> Iterator[str]:
     yield from dict.fromkeys(words for _, slope in known if (words := beginning(slope)))
 
 
+def in_brief(theory: Theory) -> str:
+    """All slopes in a sentence."""
+    known = [(entry.label, entry.slope) for entry in theory.improvements if entry.slope]
+    if not known:
+        return ""
+    told = ", ".join(
+        f"{label} {slope.measured:.3g} ({slope.low:.3g} to {slope.high:.3g})"
+        for label, slope in known
+    )
+    predicted = {slope.predicted: f"{slope.predicted:.3g}" for _, slope in known if slope.predicted}
+    bounds = f"; the bounds predict {' and '.join(predicted.values())}" if predicted else ""
+    return (
+        f"The logarithm of SGD's error over the optimizer's, per {unit(known[0][1])} "
+        f"(95% interval): {told}{bounds}."
+    )
+
+
 def grows(slope: Slope) -> str:
     """The slope itself."""
-    unit = "rank" if slope.axis == "rank" else f"unit of {slope.axis}"
     verb = "rises" if slope.measured >= 0 else "falls"
-    return f"{verb} by {abs(slope.measured):.3g} per {unit}"
+    return f"{verb} by {abs(slope.measured):.3g} per {unit(slope)}"
+
+
+def unit(slope: Slope) -> str:
+    """What a slope is per."""
+    return "rank" if slope.axis == "rank" else f"unit of {slope.axis}"
 
 
 def over(slope: Slope) -> str:
