@@ -155,10 +155,20 @@ def test_any_results_of_the_schema_make_a_page(results, tmp_path):
 
 def test_a_report_that_fails_leaves_the_old_one(tmp_path):
     before = written(make_results(), tmp_path)
+    files = sorted(tmp_path.iterdir())
     with pytest.raises(DataError):
         write_report({"schema": 2}, tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == before
-    assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
+    assert sorted(tmp_path.iterdir()) == files
+
+
+def test_every_chart_is_a_picture_beside_the_report(tmp_path):
+    page = elements(make_results(), tmp_path)
+    charts = [entry["data-figure"] for entry in page.of("div") if entry.get("class") == "chart"]
+    pictures = {path.name: path.read_bytes() for path in tmp_path.glob("*.png")}
+    assert pictures.keys() == {f"report-{name}.png" for name in charts}
+    assert len(pictures) == 4
+    assert all(content.startswith(b"\x89PNG") for content in pictures.values())
 
 
 def test_a_missing_folder_is_an_error_that_names_it(tmp_path):

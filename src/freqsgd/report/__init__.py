@@ -25,18 +25,17 @@ if TYPE_CHECKING:
 __all__ = ["write_inspection", "write_paper", "write_report", "write_theory"]
 
 
-def write_report(results: Mapping[str, Any], path: Path, *, pictures: bool = False) -> None:
+def write_report(results: Mapping[str, Any], path: Path) -> None:
     """Write the report of the content of a ``results.json``; readers never see half a file.
 
-    ``pictures`` has each of its charts written beside it too, as ``report-<chart>.png``.
+    Each of its charts is written beside it too, as ``report-<chart>.png``.
     """
     needs("plotly", "the report")
     page = of_one_pass if results.get("one_pass") is True else of_epochs
     html, sections = page(results)
     write_file(path, html.encode(), "the report")
-    if pictures:
-        charts = [chart for section in sections for chart in section.charts]
-        write_pictures(path.stem, chart_pictures(charts), path.parent)
+    charts = [chart for section in sections for chart in section.charts]
+    write_pictures(path.stem, chart_pictures(charts), path.parent)
 
 
 def chart_pictures(charts: Iterable[Chart]) -> dict[str, Picture]:
