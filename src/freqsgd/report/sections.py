@@ -45,10 +45,10 @@ def sections(results: Results, kind: Kind) -> list[Section]:
     rare = kind.breakdowns[0].topic.lower()
     settings = settings_table(results, kind.batch, kind.inapplicable)
     parts = [
-        Section("All runs", comparison_table(results, kind)),
-        Section("Mean and spread over seeds", seeds_table(results, kind)),
         *tuning_sections(results),
         Section(curves_title(results, kind), charts=tuple(learning_charts(results, kind.by))),
+        Section("All runs", comparison_table(results, kind)),
+        Section("Mean and spread over seeds", seeds_table(results, kind)),
         Section(f"Optimizer state and {rare}", charts=tuple(cost_charts(results, kind))),
         *diagnosis_sections(results),
         Section("Settings", settings + command_html(results.command)),
