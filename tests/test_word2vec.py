@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -195,15 +194,6 @@ def test_without_what_it_needs_it_says_what_to_install():
     assert "Word2Vec" not in vars(freqsgd)
 
 
-def test_the_example_runs(monkeypatch, capsys, tmp_path):
-    example = str(Path(__file__).parents[1] / "examples" / "word_vectors.py")
-    text = tmp_path / "text.txt"
-    text.write_text("\n".join(sentences()).title())
-    monkeypatch.setattr(sys, "argv", [example, str(text), "cat"])
-    runpy.run_path(example)
-    assert len(capsys.readouterr().out.splitlines()) == 5
-
-
 @pytest.mark.parametrize("name", ["dim", "window", "epochs", "batch_size", "negatives", "threads"])
 @pytest.mark.parametrize("value", [1.5, 8.0, "8", True, 0, -1, 2**31])
 def test_whole_numbers_are_checked(name, value):
@@ -289,12 +279,3 @@ def test_words_are_counted_gone_through_and_compared(fitted):
 def test_before_fit_there_is_nothing_to_count(use):
     with pytest.raises(DataError, match="call fit"):
         use(Word2Vec())
-
-
-@pytest.mark.parametrize("given", [["text.txt"], ["nowhere.txt", "cat"], ["a", "b", "c"]])
-def test_the_example_says_how_it_is_used(given):
-    example = str(Path(__file__).parents[1] / "examples" / "word_vectors.py")
-    told = subprocess.run([sys.executable, example, *given], capture_output=True, text=True)
-    assert told.returncode != 0
-    assert told.stderr.count("\n") == 1
-    assert "nowhere.txt" in told.stderr if len(given) == 2 else "usage: " in told.stderr

@@ -154,8 +154,8 @@ def test_the_widest_table_of_a_text_model_fits_a_wide_screen(open_page):
     page = open_page(
         make_text_results(*map(make_text_run, names)), viewport={"width": 1200, "height": 800}
     )
-    beyond = "(table => table.scrollWidth - table.clientWidth)(document.querySelector('.scroll:has(.sortable)'))"
-    assert page.evaluate(beyond) == 0
+    table = "document.querySelector('.scroll:has(.sortable)')"
+    assert page.evaluate(f"{table}.scrollWidth - {table}.clientWidth") == 0
 
 
 def test_no_text_of_a_table_lies_over_its_neighbour_on_a_phone(open_page):
