@@ -12,6 +12,7 @@ from freqsgd.cli.app import app
 from freqsgd.cli.options import words
 from freqsgd.data.catalogue import KNOWN, known_dataset
 from freqsgd.paper.experiments import FIGURES, RUNS
+from freqsgd.paper.running import chosen_figures
 from freqsgd.paper.tasks import FILES, plan_tasks
 from freqsgd.training.presets import preset
 from freqsgd.training.rules import OPTIMIZERS
@@ -160,3 +161,16 @@ def test_state_is_one_number_per_row_and_two_or_one_per_weight():
 def test_only_what_is_not_public_is_called_private():
     assert [figure.name for figure in FIGURES if figure.private] == ["table1"]
     assert "not public" in FIGURE["table1"].private
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        (["fig3"], ["fig3ab", "fig3cd"]),
+        (["fig4"], ["fig4ab", "table1"]),
+        (["fig4cd", "fig1"], ["fig1", "table1"]),
+        (["all", "fig1"], [figure.name for figure in FIGURES]),
+    ],
+)
+def test_figures_can_be_asked_for_by_the_papers_numbers(asked, found):
+    assert [figure.name for figure in chosen_figures(asked)] == found

@@ -64,6 +64,7 @@ class Figure:
     brief: str  # the claim, in a table's cell
     claim: str
     rules: tuple[tuple[str, Rule], ...]  # each with the name of the run it is held against
+    also: tuple[str, ...] = ()  # other names, which figures may share
     private: str = ""  # why the paper's own data are never at hand
     rates: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by model, optimizer
 
@@ -312,6 +313,7 @@ FIGURES = (
             for run in ("ml-fm", "ml-deepfm")
             for name in ADAPTIVE
         ),
+        also=("fig3",),
     ),
     Figure(
         "fig3cd",
@@ -320,6 +322,7 @@ FIGURES = (
         "SGD slowest, CF-SGD as fast as Adam",
         "As on MovieLens-1M: SGD is slowest, CF-SGD much faster and as fast as Adagrad and Adam.",
         _learning("criteo-fm"),
+        also=("fig3",),
     ),
     Figure(
         "fig4ab",
@@ -328,6 +331,7 @@ FIGURES = (
         "SGD slowest, CF-SGD as fast as Adam",
         "As on MovieLens-1M: SGD is slowest, CF-SGD much faster and as fast as Adagrad and Adam.",
         _learning("criteo-deepfm"),
+        also=("fig4",),
     ),
     Figure(
         "table1",
@@ -340,6 +344,7 @@ FIGURES = (
             ("clicks", leads_progressively("cfsgd", "adagrad")),
             ("clicks", lower_evaluation_ne("cfsgd", "adagrad", percent=0.02)),
         ),
+        also=("fig4", "fig4cd"),
         private="The paper's 25 billion examples of an industrial recommender are not public",
     ),
     Figure(

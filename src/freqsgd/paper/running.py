@@ -41,13 +41,15 @@ Listener = Callable[[PaperProgress], None]
 
 def chosen_figures(only: Sequence[str], figures: Sequence[Figure] = FIGURES) -> tuple[Figure, ...]:
     """The figures of these names, in the paper's order; all if none is named."""
-    known = [figure.name for figure in figures]
+    known = {name for figure in figures for name in (figure.name, *figure.also)}
     for name in only:
-        if name not in (*known, "all"):
-            raise DataError(f"--only knows no {name!r}: there are all, {', '.join(known)}")
+        if name not in known | {"all"}:
+            listed = ", ".join(figure.name for figure in figures)
+            raise DataError(f"--only knows no {name!r}: there are all, {listed}")
     if not only or "all" in only:
         return tuple(figures)
-    return tuple(figure for figure in figures if figure.name in only)
+    asked = set(only)
+    return tuple(figure for figure in figures if asked & {figure.name, *figure.also})
 
 
 def run_paper(
