@@ -64,9 +64,9 @@ class Figure:
     brief: str  # the claim, in a table's cell
     claim: str
     rules: tuple[tuple[str, Rule], ...]  # each with the name of the run it is held against
-    also: tuple[str, ...] = ()  # other names, which figures may share
     private: str = ""  # why the paper's own data are never at hand
     rates: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by model, optimizer
+    also: tuple[str, ...] = ()  # other names, which figures may share
 
     @property
     def runs(self) -> tuple[str, ...]:
