@@ -148,7 +148,7 @@ CASES = {
     ),
     "ahead in the only epoch that all have": (
         LEADS, losses(cfsgd=[0.6, 0.4], adagrad=[0.7, 0.3], adam=[0.7]), True,
-        "in epoch 1: CF-SGD 0.6000, Adagrad 0.7000, Adam 0.7000",
+        "in epoch 1, the last that all have: CF-SGD 0.6000, Adagrad 0.7000, Adam 0.7000",
     ),
     "as far off as it may be, on both sides": (
         NEAR, aucs(sgd=[0.5, 0.625], adam=[0.875, 0.5], cfsgd=[0.1]), True,
@@ -320,6 +320,20 @@ def test_what_a_rule_finds(rule, document, holds, measured):
     before = copy.deepcopy(document)
     assert rule.find(document) == Finding(holds, measured)
     assert document == before
+
+
+@pytest.mark.parametrize(
+    ("rule", "document"),
+    [
+        (BOUNDS, checks()),
+        (FEW, fields()),
+        (TAIL, fields()),
+        (TUNED, tuned(0.0)),
+    ],
+    ids=["no statement", "no field", "no field with a tail", "a rate of zero"],
+)
+def test_of_nothing_there_is_no_answer(rule, document):
+    assert rule.find(document).holds is None
 
 
 def test_every_rule_is_looked_at_from_both_sides():

@@ -95,10 +95,12 @@ class PaperDocument:
 
     def _before(self, task: Task) -> dict[str, Any]:
         """What an earlier call measured, if it is there."""
-        earlier = self._folder.earlier.get("runs", {}).get(task.name)
-        if isinstance(earlier, dict) and self._measured(earlier) is not None:
-            return earlier
-        return self._entry(task, "not asked", "", None)
+        fresh = self._entry(task, "not asked", "", None)
+        runs = self._folder.earlier.get("runs")
+        earlier = runs.get(task.name) if isinstance(runs, dict) else None
+        if not isinstance(earlier, dict) or earlier.keys() != fresh.keys():
+            return fresh
+        return fresh if self._measured(earlier) is None else earlier
 
     def _measured(self, entry: Mapping[str, Any]) -> dict[str, Any] | None:
         document = entry.get("document")

@@ -100,7 +100,7 @@ RUNS = {
         data="movielens-1m",
         stand_in=Way(
             f"compare --dataset synthetic {BESIDE} --epochs 20 --diagnose",
-            usual=30,
+            usual=23,
             budget=90,
             smaller="generated clicks, at most 20 epochs",
         ),
@@ -116,10 +116,10 @@ RUNS = {
         full=Way(f"compare --dataset movielens-1m --model deepfm {BESIDE} --diagnose", 600, HOUR),
         data="movielens-1m",
         stand_in=Way(
-            f"compare --dataset synthetic --model deepfm {BESIDE} --epochs 4 --diagnose",
-            usual=40,
+            f"compare --dataset synthetic --model deepfm {BESIDE} --epochs 3 --diagnose",
+            usual=20,
             budget=90,
-            smaller="generated clicks, at most 4 epochs",
+            smaller="generated clicks, at most 3 epochs",
         ),
     ),
     "criteo-fm": Run(
@@ -196,10 +196,10 @@ RUNS = {
         ),
         data="wikitext-2",
         stand_in=Way(
-            f"compare --model cbow {WORDS} --dataset zipf-text --dim 32 --epochs 3",
-            usual=20,
+            f"compare --model cbow {WORDS} --dataset zipf-text --dim 32 --epochs 2",
+            usual=23,
             budget=90,
-            smaller="generated text, dimension 32 instead of 300, 3 epochs instead of 20",
+            smaller="generated text, dimension 32 instead of 300, 2 epochs instead of 20",
         ),
     ),
     "skipgram": Run(
@@ -217,10 +217,10 @@ RUNS = {
         ),
         data="wikitext-2",
         stand_in=Way(
-            f"compare --model skipgram {WORDS} --dataset zipf-text --dim 32 --epochs 3",
+            f"compare --model skipgram {WORDS} --dataset zipf-text --dim 32 --epochs 2",
             usual=15,
             budget=60,
-            smaller="generated text, dimension 32 instead of 300, 3 epochs instead of 20",
+            smaller="generated text, dimension 32 instead of 300, 2 epochs instead of 20",
         ),
     ),
     "criteo-tokens": Run(

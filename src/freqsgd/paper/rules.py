@@ -63,7 +63,7 @@ class Rule:
         """What the document says of it; a run that ended too soon has no answer."""
         try:
             return self.look(document)
-        except (LookupError, StopIteration, TypeError, ValueError):
+        except (ArithmeticError, LookupError, StopIteration, TypeError, ValueError):
             return Finding(None, "not measured: the run did not come so far")
 
 
@@ -101,7 +101,8 @@ def leads_training(optimizer: str, others: Sequence[str], epochs: int) -> Rule:
             for name in others
         )
         losses = {name: curve[last - 1] for name, curve in curves.items()}
-        return Finding(holds, f"in epoch {last}: {_listed(losses, '{:.4f}')}")
+        when = f"in epoch {last}" if last == epochs else f"in epoch {last}, the last that all have"
+        return Finding(holds, f"{when}: {_listed(losses, '{:.4f}')}")
 
     spans = "the first epoch" if epochs == 1 else f"each of the first {epochs} epochs"
     return Rule(
@@ -257,7 +258,7 @@ def few_hold_most(part: float, share: float, of_fields: float, first: int | None
     """Some of the tokens hold most of the occurrences."""
 
     def look(inspection: Document) -> Finding:
-        fields = inspection["fields"][:first]
+        fields = _some(inspection["fields"][:first])
         held = {field["name"]: _share_of_top(field, part) for field in fields}
         most = sum(value > share for value in held.values())
         said = f"in {most} of {len(held)} fields; " + _extremes(held)
@@ -275,7 +276,7 @@ def tail_is_found(of_fields: float, first: int | None = None) -> Rule:
     """Counts fall as the paper's corollaries suppose."""
 
     def look(inspection: Document) -> Finding:
-        fields = inspection["fields"][:first]
+        fields = _some(inspection["fields"][:first])
         families = [field["fit"]["family"] for field in fields]
         found = {name: families.count(name) for name in ("exponential", "polynomial")}
         counted = ", ".join(f"{count} {name}" for name, count in found.items())
@@ -290,7 +291,7 @@ def bounds_hold() -> Rule:
     """Every statement that the simulation checks."""
 
     def look(theory: Document) -> Finding:
-        checks = theory["checks"]
+        checks = _some(theory["checks"])
         failed = [check["statement"] for check in checks if not check["holds"]]
         said = f"{len(checks) - len(failed)} of {len(checks)} statements hold"
         return Finding(not failed, said + (f"; not: {'; '.join(failed)}" if failed else ""))
@@ -330,6 +331,13 @@ def uniform_is_sgd(within: float) -> Rule:
         return Finding(all(abs(ratio - 1) <= within for ratio in ratios), said)
 
     return Rule(f"equally frequent tokens: FA-SGD's errors are SGD's, within {within:.0%}", look)
+
+
+def _some(entries: Sequence[Any]) -> Sequence[Any]:
+    """Entries, of which there must be one: of none everything would hold."""
+    if not entries:
+        raise LookupError
+    return entries
 
 
 def _by_optimizer(results: Document) -> dict[str, Document]:

@@ -175,10 +175,11 @@ def chart_html(chart: Chart) -> str:
     height = meta.get("height", 340)
     note = f"<p>{escape(chart.note)}</p>" if chart.note else ""
     data = f"<details><summary>Data</summary>{chart.data}</details>" if chart.data else ""
+    below = "; the data are below" if data else ""
     return (
         f'<figure class="card"><figcaption><h3>{escape(chart.title)}</h3></figcaption>'
         f'<div class="chart" id="chart-{chart.name}" data-figure="{chart.name}" role="img"'
         f' aria-label="{escape(chart.description)}" style="height: {height}px"></div>'
-        "<noscript><p>Charts need JavaScript; the data are below.</p></noscript>"
+        f"<noscript><p>Charts need JavaScript{below}.</p></noscript>"
         f"{note}{data}</figure>"
     )
