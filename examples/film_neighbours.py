@@ -1,5 +1,6 @@
 """Films near a film, by its title, from who liked what in MovieLens-1M.
 
+pip install ".[sklearn]"
 FREQSGD_DATA=folder-that-holds-ml-1m python examples/film_neighbours.py "Toy Story (1995)"
 """
 

@@ -1,5 +1,6 @@
 """CFSGD in a LightningModule: where it is built, and how it counts when gradients accumulate.
 
+pip install . lightning
 python examples/lightning_module.py
 """
 

@@ -1,5 +1,6 @@
 """A model of your own clicks, in Python: load a CSV, train, look at the result, predict.
 
+pip install ".[cli]"
 python examples/own_data.py
 """
 

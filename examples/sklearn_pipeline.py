@@ -1,5 +1,6 @@
 """FMClassifier in a scikit-learn pipeline: numbers into bins, a search for the size of vectors.
 
+pip install ".[sklearn]"
 python examples/sklearn_pipeline.py
 """
 

@@ -1,5 +1,6 @@
 """Words near a word, from a text file with a sentence or paragraph a line, or from made-up text.
 
+pip install ".[text]"
 python examples/word_vectors.py
 python examples/word_vectors.py corpus.txt king
 """

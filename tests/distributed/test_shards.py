@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from freqsgd.data.dataset import DataError
-from freqsgd.distributed.blocks import read_in_blocks
 from freqsgd.distributed.shards import load_rows, remove_others, save_rows
 from freqsgd.distributed.tables import Rows
+from freqsgd.training.checkpoint import read_in_blocks
 
 SIZES = {"field0": 11, "field1": 4}
 CUTS = {  # of the files, or ranks: where each begins in the tables
@@ -64,7 +64,7 @@ def test_what_some_have_written_others_read(written: str, read: str, tmp_path: P
 def test_files_are_read_some_rows_at_a_time(
     written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("freqsgd.distributed.blocks._BLOCK", 100)  # bytes: 3 rows of 8 floats
+    monkeypatch.setattr("freqsgd.training.checkpoint._BLOCK", 100)  # bytes: 3 rows of 8 floats
     digests = saved(tmp_path, written)
     read = [block for path in tmp_path.iterdir() for block in read_in_blocks(path)]
     assert max(rows.nbytes for _, _, rows in read) == 96

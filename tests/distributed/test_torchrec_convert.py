@@ -155,7 +155,7 @@ def test_what_does_not_fit_is_refused_before_it_is_read(
     broken_off: Any, who: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("freqsgd.distributed.convert.available_memory", lambda: 2**29)
-    monkeypatch.setattr("freqsgd.distributed.shards.read_in_blocks", pytest.fail)
+    monkeypatch.setattr("freqsgd.training.checkpoint.read_in_blocks", pytest.fail)
     said = r"does not fit: 101 rows x 5 weights and a counter are 0.0 GB, 0.0 GB are available"
     with pytest.raises(DataError, match=said):
         convert(broken_off["fm", who], tmp_path / "out")

@@ -383,8 +383,9 @@ def test_a_rule_says_its_thresholds(rule, words):
     assert rule.says == words
 
 
-def test_only_the_level_of_the_aucs_is_about_the_papers_data():
-    assert {rule.says for rule in RULES if rule.of_data} == {NEAR.says}
+def test_the_level_of_the_aucs_and_token_counts_are_about_the_papers_data():
+    about = (NEAR, FEW, FEW_OF_HALF, TAIL, TAIL_OF_HALF)
+    assert {rule.says for rule in RULES if rule.of_data} == {rule.says for rule in about}
 
 
 def paths(value, start=()):

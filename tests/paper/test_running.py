@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -94,13 +95,49 @@ def test_results_of_another_version_are_measured_again(tmp_path, monkeypatch):
 def test_figures_not_asked_for_keep_what_was_measured(tmp_path):
     runs = {"a": run(), "b": run()}
     measure(tmp_path, runs)
-    document = measure(tmp_path, runs, only=["a"], full=True)
+    document = measure(tmp_path, runs, only=["a"])
+    assert statuses(document) == {"a": "done", "b": "done"}
     assert [each["verdict"] for each in document["figures"]] == ["agrees", "agrees"]
-    assert "--epochs" not in document["runs"]["b"]["command"]
+
+
+@pytest.mark.parametrize("changed", [{"full": True}, {"seed": 3}])
+def test_what_was_measured_by_other_commands_is_not_taken_for_this_ones(changed, tmp_path):
+    runs = {"a": run(), "b": run()}
+    measure(tmp_path, runs)
+    document = measure(tmp_path, runs, only=["a"], **changed)
+    assert statuses(document) == {"a": "done", "b": "not asked"}
+    assert [each["verdict"] for each in document["figures"]] == ["agrees", "not measured"]
+    assert statuses(measure(tmp_path, runs, only=["b"])) == {"a": "not asked", "b": "done"}
+    assert len(attempts(tmp_path, "b")) == 1  # it was there all the time
+
+
+def test_without_a_package_a_run_says_how_to_install_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("freqsgd.paper.tasks.find_spec", lambda name: None)
+    document = measure(tmp_path, {"search": run(command="tune"), "other": run()})
+    assert statuses(document) == {"search": "not installed", "other": "done"}
+    why = 'freqsgd tune needs optuna: pip install "freqsgd[tune]"'
+    assert document["runs"]["search"]["why"] == why
+    assert document["figures"][0]["data"] == "none"
+
+
+def test_ctrl_c_while_a_run_is_being_stopped_is_not_lost(tmp_path):
+    """It is over its time, and does not stop when asked."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
+    soon = threading.Timer(7.0, os.kill, (os.getpid(), signal.SIGINT))
+    soon.start()
+    begun = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            measure(tmp_path, {"slow": run("stubborn", budget=4.0), "next": run()})
+    finally:
+        soon.join()
+        signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - begun < 4.0 + process.GRACE_SECONDS
+    assert statuses(read(tmp_path))["next"] == "not asked"
 
 
 def test_over_its_time_a_run_is_stopped_answers_what_it_can_and_goes_on_next_time(tmp_path):
-    runs = {"slow": run("partial", budget=1.0), "next": run()}
+    runs = {"slow": run("partial", budget=4.0), "next": run()}
     document = measure(tmp_path, runs)
     assert statuses(document) == {"slow": "out of time", "next": "done"}
     assert "interrupted" in (tmp_path / "runs/slow/log.txt").read_text()
@@ -116,7 +153,7 @@ def test_over_its_time_a_run_is_stopped_answers_what_it_can_and_goes_on_next_tim
 
 
 def test_a_run_that_cannot_be_resumed_begins_again(tmp_path):
-    runs = {"slow": run("hang", budget=1.0, command="theory")}
+    runs = {"slow": run("hang", budget=3.0, command="theory")}
     for _ in range(2):
         document = measure(tmp_path, runs)
         assert statuses(document) == {"slow": "out of time"}
@@ -250,7 +287,7 @@ def test_unknown_figures_are_refused_with_the_known_ones(tmp_path):
 
 def test_progress_tells_the_run_its_last_line_and_the_time_left(tmp_path):
     told = []
-    runs = {"a": run(usual=10.0), "b": run("hang", usual=30.0, budget=1.5)}
+    runs = {"a": run(usual=10.0), "b": run("hang", usual=30.0, budget=4.0)}
     measure(tmp_path, runs, listener=told.append)
     assert (told[0].run, told[0].number, told[0].count) == ("a", 1, 2)
     assert told[0].share == 0

@@ -114,7 +114,7 @@ def test_the_verdict_table_sorts_and_its_links_lead_to_figures(open_file, writte
     page.keyboard.press("Enter")
     assert header.get_attribute("aria-sort") == "descending"
     assert first_column(page) == [*last[::-1], *agree]
-    page.locator("#figures th button", has_text="What is asked and holds").click()
+    page.locator("#figures th button", has_text="Rules that hold").click()
     assert first_column(page)[0] == "Figure 2"  # of which nothing holds
     page.locator("#figures th button").first.click()
     assert first_column(page) == numbers

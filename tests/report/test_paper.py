@@ -12,9 +12,11 @@ pytest.importorskip("plotly", reason='needs plotly: pip install "freqsgd[cli]"')
 pytest.importorskip("matplotlib", reason='needs matplotlib: pip install "freqsgd[cli]"')
 
 from freqsgd.data import DataError
+from freqsgd.paper import experiments
 from freqsgd.report import write_paper
 from freqsgd.report.paper import read_paper
-from freqsgd.report.paper_charts import charts_of
+from freqsgd.report.paper_charts import MAKERS, charts_of
+from freqsgd.report.paper_here import SAY
 from freqsgd.report.paper_sections import paper_pictures
 from freqsgd.report.paper_words import headline, summarize
 from freqsgd.report.picture_known import check_known
@@ -97,7 +99,7 @@ def test_every_figure_has_a_section_with_claim_verdict_questions_and_command(fol
         assert part.text.startswith(f"{number}: {title}")
         for words in (
             f"The paper says this of {name}.",
-            "✓ agrees (2 of 2 of what is asked holds)",
+            "✓ agrees (2 of 2 rules hold)",
             f"✓ holds{'the run ' + runs[0] if len(runs) > 1 else ''}question 0 of {name}",
             f"question 1 of {name}measured 1 of {name}",
             f"To do it againfreqsgd paper --only {name}",
@@ -123,7 +125,7 @@ def test_the_verdict_table_tells_of_each_figure_and_leads_to_it(folder):
     )
     page = page_of(paper, folder)
     assert rows(page, "figures") == [
-        ["Figure", "Verdict", "What is asked and holds", "What it shows", "Data"],
+        ["Figure", "Verdict", "Rules that hold", "What it shows", "Data"],
         ["Figure 1", "✓ agrees, on generated data", "2 of 2", FIGURES["fig1"][1],
          "generated, a stand-in for movielens-1m"],
         ["Figure 2", "◐ agrees in part", "1 of 3", FIGURES["fig2"][1], "movielens-1m"],
@@ -141,12 +143,12 @@ def test_answers_stand_beside_their_questions_and_runs(folder):
     figure = make_figure("fig2", True, False, None, verdict="agrees in part")
     part = section(page_of(make_paper(figure), folder), "fig2")
     assert (
-        "AnswerRunAskedMeasured"
+        "AnswerRunRuleMeasured"
         "✓ holdsthe run ml-fmquestion 0 of fig2measured 0 of fig2"
         "✗ does not holdthe run ml-deepfmquestion 1 of fig2measured 1 of fig2"
         f"{DASH} not measuredthe run ml-fmquestion 2 of fig2measured 2 of fig2"
     ) in part.text
-    assert "◐ agrees in part (1 of 3 of what is asked holds)" in part.text
+    assert "◐ agrees in part (1 of 3 rules hold)" in part.text
 
 
 def test_the_summary_counts_verdicts_and_names_the_figures(folder):
@@ -288,8 +290,10 @@ def test_what_is_smaller_than_in_the_paper_is_said_under_its_figure(folder):
     assert "Done in 12 s. Smaller than in the paper: at most 27 epochs." in text
     assert "Done in 12 s. Smaller than in the paper: 6 epochs.I" in text  # one full stop
     assert "2 runs are smaller than in the paper" in said(paper, folder)["Read with care"]
+    assert "--full has larger ones" in said(paper, folder)["Read with care"]
     paper["mode"] = "full"
-    assert "Read with care" not in said(paper, folder)
+    assert "2 runs are smaller than in the paper" in said(paper, folder)["Read with care"]
+    assert "--full" not in said(paper, folder)["Read with care"]
 
 
 def test_table_1_has_the_evaluation_ne_and_its_difference(folder):
@@ -540,3 +544,23 @@ def test_hostile_names_of_figures_and_runs_stay_within_their_attributes(folder):
     )
     assert re.fullmatch(r"[a-z0-9-]+", name)
     assert f"#{name}" in [entry["href"] for entry in elements.of("a")]
+
+
+def test_figures_that_were_not_asked_for_are_left_out(folder):
+    runs = {name: {"status": "not asked", "document": None} for name in ("clicks", "ml-deepfm")}
+    paper = make_paper(make_figure("fig2"), make_figure("table1"), make_figure("memory"), runs=runs)
+    page = page_of(paper, folder)
+    names = [entry["id"] for entry in Elements(page).of("section") if "id" in entry]
+    assert names == ["figures", "memory"]
+    text = Elements(page).text
+    assert (
+        "The figures that were asked for are (not Figure 2 and Figure 4c-d, Table 1) below" in text
+    )
+    assert "1 of 1" in text
+    assert "the run clicks" not in text
+
+
+def test_every_figure_of_the_table_is_drawn_and_told():
+    names = {figure.name for figure in experiments.FIGURES}
+    assert MAKERS.keys() == names
+    assert SAY.keys() == names

@@ -73,6 +73,7 @@ class LazyCommands(Mapping[str, Any]):
 @cache
 def _made(name: str, command: Command) -> Any:
     """What Typer makes of it."""
+    # A callback keeps Typer from taking a single command for the whole program.
     program = typer.Typer(callback=lambda: None, add_completion=False, rich_markup_mode=None)
     found = command.load()
     if isinstance(found, typer.Typer):

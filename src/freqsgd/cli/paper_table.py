@@ -76,7 +76,7 @@ def _measured(figure: Mapping[str, Any]) -> str:
     text = f"{where}{shown['measured']}"
     if len(rules) == 1:
         return text
-    held = f"{len(known) - len(failed)} of {len(rules)} statements hold"
+    held = f"{len(known) - len(failed)} of {len(rules)} rules hold"
     return f"{held}; {'against it: ' if failed else ''}{text}"
 
 

@@ -37,7 +37,7 @@ def convert(source: Path, out: Path) -> str:
     Tables in shards, of a model or of a checkpoint, become those of one process. The checkpoint of
     one process becomes one that TorchRec goes on from, with any number of ranks.
     """
-    _left_in(source)
+    _left_in(source)  # before the lock, which makes the folder
     with locked(out):
         used_for(out, resume=False)
         with _at_rest(source):

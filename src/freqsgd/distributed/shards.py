@@ -13,7 +13,6 @@ from torch import Tensor
 
 from freqsgd.data.dataset import DataError
 from freqsgd.data.files import make_folder
-from freqsgd.distributed.blocks import read_in_blocks
 from freqsgd.distributed.tables import Rows
 from freqsgd.training import checkpoint
 
@@ -72,7 +71,7 @@ def load_rows(folder: Path, digests: Sequence[str], targets: Sequence[Rows]) -> 
         parts = _parts(path)
         if not any(_shared(target, *part) for part in parts for target in targets):
             continue
-        for tensor, begin, rows in read_in_blocks(path):
+        for tensor, begin, rows in checkpoint.read_in_blocks(path):
             table, first, what = tensor.rsplit(".", 2)
             start = int(first) + begin
             for name, target in own.items():

@@ -7,14 +7,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from freqsgd.paper.experiments import Figure
-from freqsgd.paper.folder import PAPER, PaperFolder, read_document
+from freqsgd.paper.folder import PAPER, PaperFolder
 from freqsgd.paper.tasks import Task
 from freqsgd.paper.verdicts import figure_entry
+from freqsgd.report.documents import read_document
+from freqsgd.report.paper import SCHEMA
 from freqsgd.training.compare import write_results
 
 __all__ = ["PaperDocument"]
 
-SCHEMA = 1
 _MEASURED = ("done", "out of time")  # runs whose documents answer rules
 
 
@@ -94,13 +95,11 @@ class PaperDocument:
         }
 
     def _before(self, task: Task) -> dict[str, Any]:
-        """What an earlier call measured, if it is there."""
-        fresh = self._entry(task, "not asked", "", None)
-        runs = self._folder.earlier.get("runs")
-        earlier = runs.get(task.name) if isinstance(runs, dict) else None
-        if not isinstance(earlier, dict) or earlier.keys() != fresh.keys():
-            return fresh
-        return fresh if self._measured(earlier) is None else earlier
+        """What an earlier call measured by this very command, if it is there."""
+        kept = self._folder.look(task)
+        if kept is None or kept.status not in _MEASURED or self._folder.document(task) is None:
+            return self._entry(task, "not asked", "", None)
+        return self._entry(task, kept.status, task.why, kept.seconds)
 
     def _measured(self, entry: Mapping[str, Any]) -> dict[str, Any] | None:
         document = entry.get("document")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import Any
 from freqsgd.data.dataset import DataError
 from freqsgd.data.files import make_folder
 from freqsgd.paper.tasks import Task
+from freqsgd.report.documents import read_document
 from freqsgd.training.compare import write_results
 
-__all__ = ["LOG", "PAPER", "RUNS_FOLDER", "Kept", "PaperFolder", "read_document"]
+__all__ = ["LOG", "PAPER", "RUNS_FOLDER", "Kept", "PaperFolder"]
 
 PAPER, RUNS_FOLDER = "paper.json", "runs"
 SEAL = "run.json"  # of a run's folder: what was run there, and how it ended
@@ -33,7 +33,7 @@ class PaperFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.earlier = self._earlier()
+        self._check()
 
     def of(self, task: Task) -> Path:
         """The folder of a run."""
@@ -75,29 +75,17 @@ class PaperFolder:
         there = (self.of(task) / file).is_file()
         return f"{RUNS_FOLDER}/{task.name}/{file}" if there else None
 
-    def _earlier(self) -> dict[str, Any]:
-        """The document of an earlier call; refuses a folder that holds something else."""
+    def _check(self) -> None:
+        """Refuse a folder that holds something else than what an earlier call left."""
         try:
             held = [entry.name for entry in self.path.iterdir() if not entry.name.startswith(".")]
         except FileNotFoundError:
-            return {}
+            return
         except OSError as error:
             raise DataError(f"cannot use the folder {self.path}: {error.strerror}") from error
-        if not held:
-            return {}
         document = read_document(self.path / PAPER)
-        if document is None or document.get("kind") != "paper":
+        if held and (document is None or document.get("kind") != "paper"):
             raise DataError(
                 f"{self.path} holds other things ({sorted(held)[0]}) and no {PAPER} of freqsgd "
                 "paper: use another --out"
             )
-        return document
-
-
-def read_document(path: Path) -> dict[str, Any] | None:
-    """A JSON object; None if it is not there, or not whole."""
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return content if isinstance(content, dict) else None

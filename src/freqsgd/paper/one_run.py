@@ -72,4 +72,6 @@ def _judge(folder: PaperFolder, task: Task, way: Way, ended: Ended) -> tuple[str
 def _last_words(log: Path, code: int) -> str:
     """The error that a run ended with."""
     said = last_line(log).removeprefix(_ERROR)
-    return said if code > 0 and said else f"ended by signal {-code}; it said last: {said or '-'}"
+    if code < 0:
+        return f"ended by signal {-code}; it said last: {said or '-'}"
+    return said or f"ended with exit code {code}"

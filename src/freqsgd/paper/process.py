@@ -61,20 +61,23 @@ def execute(
                 start_new_session=True,
             )
     except OSError as error:
-        raise DataError(f"cannot write {log}: {error.strerror}") from error
+        what = f"write {log}" if error.filename == str(log) else f"start {program[0]}"
+        raise DataError(f"cannot {what}: {error.strerror}") from error
     stopped = False
     try:
         while child.poll() is None:
             seconds = time.monotonic() - begun
-            if seconds > budget:
-                stopped = True
+            stopped = seconds > budget
+            if stopped:
                 _stop(child)
                 break
             watch(seconds, last_line(log))
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(_LOOK_SECONDS)
     except KeyboardInterrupt:
-        _stop(child)
+        if not stopped:
+            with contextlib.suppress(KeyboardInterrupt):  # a second one does not wait
+                _stop(child)
         raise
     finally:
         _kill(child)
@@ -94,8 +97,8 @@ def last_line(log: Path) -> str:
 
 
 def _stop(child: subprocess.Popen[bytes]) -> None:
-    """Ask a child to stop, so that it writes a checkpoint; a second Ctrl-C does not wait."""
-    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired, KeyboardInterrupt):
+    """Ask a child to stop, so that it writes a checkpoint."""
+    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
         child.send_signal(signal.SIGINT)
         child.wait(GRACE_SECONDS)
 

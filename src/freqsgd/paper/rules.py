@@ -11,6 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from freqsgd.report.results import display_name as named
+from freqsgd.report.wording import enumerate_words
+
 __all__ = [
     "Finding",
     "Rule",
@@ -32,14 +35,6 @@ __all__ = [
 ]
 
 Document = Mapping[str, Any]
-NAMES = {
-    "sgd": "SGD",
-    "fasgd": "FA-SGD",
-    "cfsgd": "CF-SGD",
-    "adagrad": "Adagrad",
-    "rowwise-adagrad": "row-wise Adagrad",
-    "adam": "Adam",
-}
 ADAPTIVE = ("adagrad", "adam")
 
 
@@ -82,7 +77,7 @@ def slowest(optimizer: str, margin: float = 0.002) -> Rule:
         return Finding(taken[optimizer] > max(others), said)
 
     return Rule(
-        f"{NAMES[optimizer]} needs more epochs than CF-SGD, Adagrad and Adam to reach the lowest "
+        f"{named(optimizer)} needs more epochs than CF-SGD, Adagrad and Adam to reach the lowest "
         f"of the best validation AUCs less {margin:g}",
         look,
     )
@@ -106,7 +101,7 @@ def leads_training(optimizer: str, others: Sequence[str], epochs: int) -> Rule:
 
     spans = "the first epoch" if epochs == 1 else f"each of the first {epochs} epochs"
     return Rule(
-        f"the training loss of {NAMES[optimizer]} is below that of {_names(others)} in {spans}",
+        f"the training loss of {named(optimizer)} is below that of {_names(others)} in {spans}",
         look,
     )
 
@@ -137,11 +132,11 @@ def peaks_first(optimizer: str, others: Sequence[str], behind: float) -> Rule:
         best = {name: max(curve) for name, curve in curves.items()}
         sooner = all(at[optimizer] < at[name] for name in others)
         good = best[optimizer] >= max(best.values()) - behind
-        shown = ", ".join(f"{NAMES[name]} {best[name]:.4f} in epoch {at[name]}" for name in curves)
+        shown = ", ".join(f"{named(name)} {best[name]:.4f} in epoch {at[name]}" for name in curves)
         return Finding(sooner and good, shown)
 
     return Rule(
-        f"{NAMES[optimizer]} has its best validation AUC in an earlier epoch than "
+        f"{named(optimizer)} has its best validation AUC in an earlier epoch than "
         f"{_names(others)}, at most {behind:g} below the best of all",
         look,
     )
@@ -163,7 +158,7 @@ def follows_counts(
         )
 
     return Rule(
-        f"the second moments of {NAMES[optimizer]} have a correlation of {pearson:g} or more with "
+        f"the second moments of {named(optimizer)} have a correlation of {pearson:g} or more with "
         f"the counts of CF-SGD by epoch {epoch}, and a slope of {slope[0]:g} to {slope[1]:g} on "
         "log scales",
         look,
@@ -182,8 +177,8 @@ def leads_progressively(optimizer: str, other: str) -> Rule:
         return Finding(all(change < 0 for change in changes), f"difference of NE: {said}")
 
     return Rule(
-        f"after each quarter of the examples the NE of {NAMES[optimizer]} so far is below that of "
-        f"{NAMES[other]}",
+        f"after each quarter of the examples the NE of {named(optimizer)} so far is below that of "
+        f"{named(other)}",
         look,
     )
 
@@ -195,12 +190,12 @@ def lower_evaluation_ne(optimizer: str, other: str, percent: float) -> Rule:
         runs = _by_optimizer(results)
         own, its = runs[optimizer]["test_ne"], runs[other]["test_ne"]
         change = 100 * (own / its - 1)
-        said = f"{NAMES[optimizer]} {own:.4f}, {NAMES[other]} {its:.4f}: {change:+.2f}%"
+        said = f"{named(optimizer)} {own:.4f}, {named(other)} {its:.4f}: {change:+.2f}%"
         return Finding(change <= -percent, said)
 
     return Rule(
-        f"the evaluation NE of {NAMES[optimizer]} is at least {percent:g}% below that of "
-        f"{NAMES[other]}",
+        f"the evaluation NE of {named(optimizer)} is at least {percent:g}% below that of "
+        f"{named(other)}",
         look,
     )
 
@@ -216,7 +211,7 @@ def near_tuned(optimizer: str, paper: float, factor: float) -> Rule:
         return Finding(holds, f"{found:.3g} found, {paper:g} in the paper")
 
     return Rule(
-        f"the learning rate found here for {NAMES[optimizer]} is within a factor of {factor:g} of "
+        f"the learning rate found here for {named(optimizer)} is within a factor of {factor:g} of "
         f"the paper's {paper:g}",
         look,
     )
@@ -232,7 +227,7 @@ def keeps(optimizer: str, times_weights: Callable[[int], float], words: str) -> 
         said = f"{ratio:.3g} times the weights ({run['state_bytes']:,} bytes)"
         return Finding(abs(ratio - expected) <= 0.02 * expected, said)
 
-    return Rule(f"{NAMES[optimizer]} keeps {words}, within 2%", look)
+    return Rule(f"{named(optimizer)} keeps {words}, within 2%", look)
 
 
 def closes_gap(optimizer: str, below: str, near: str, percent: float, within: float) -> Rule:
@@ -248,8 +243,8 @@ def closes_gap(optimizer: str, below: str, near: str, percent: float, within: fl
         return Finding(gain >= percent and behind <= within, said)
 
     return Rule(
-        f"the test loss of {NAMES[optimizer]} is at least {percent:g}% below that of "
-        f"{NAMES[below]} and at most {within:g}% above that of {NAMES[near]}",
+        f"the test loss of {named(optimizer)} is at least {percent:g}% below that of "
+        f"{named(below)} and at most {within:g}% above that of {named(near)}",
         look,
     )
 
@@ -269,6 +264,7 @@ def few_hold_most(part: float, share: float, of_fields: float, first: int | None
         f"in {fields} the most frequent {part:.0%} of the tokens hold more than {share:.0%} of the "
         "occurrences",
         look,
+        of_data=True,
     )
 
 
@@ -284,7 +280,7 @@ def tail_is_found(of_fields: float, first: int | None = None) -> Rule:
         return Finding(sum(found.values()) >= of_fields * len(fields), said)
 
     fields = "every field" if of_fields == 1 else f"{of_fields:.0%} of the fields"
-    return Rule(f"an exponential or polynomial tail can be fitted in {fields}", look)
+    return Rule(f"an exponential or polynomial tail can be fitted in {fields}", look, of_data=True)
 
 
 def bounds_hold() -> Rule:
@@ -315,7 +311,7 @@ def counts_follow_bounds(optimizer: str) -> Rule:
         return Finding(holds, said)
 
     return Rule(
-        f"SGD's error over that of {NAMES[optimizer]} rises along the tail, at the slope of the "
+        f"SGD's error over that of {named(optimizer)} rises along the tail, at the slope of the "
         "bounds (within the 95% interval, which is above 0)",
         look,
     )
@@ -368,9 +364,8 @@ def _extremes(shares: Mapping[str, float]) -> str:
 
 
 def _names(optimizers: Sequence[str]) -> str:
-    *first, last = (NAMES[name] for name in optimizers)
-    return f"{', '.join(first)} and {last}" if first else last
+    return enumerate_words(map(named, optimizers))
 
 
 def _listed(values: Mapping[str, Any], form: str) -> str:
-    return ", ".join(f"{NAMES[name]} {form.format(value)}" for name, value in values.items())
+    return ", ".join(f"{named(name)} {form.format(value)}" for name, value in values.items())

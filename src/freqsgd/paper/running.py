@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ def run_paper(
         document = PaperDocument(folder, tasks, figures, full, options, heading)
         wanted = dict.fromkeys(name for figure in asked for name in figure.runs)
         _do_all(folder, [tasks[name] for name in wanted], document, program, listener)
-    return document.content()
+        return document.content()
 
 
 def _options(full: bool, threads: int | None, seed: int | None) -> list[str]:
@@ -109,36 +110,29 @@ def _do_all(
     todo = [(task, task.way) for task in tasks if task.way is not None]
     for task in tasks:
         if task.way is None:
-            document.note(task, "no data", task.why)
-        else:
-            document.note(task, "not asked", "it has not been run yet")
+            document.note(task, task.lacks, task.why)
     document.write()
     clock = Clock([way.usual for _, way in todo])
     for number, (task, way) in enumerate(todo, 1):
-
-        def tell(seconds: float, said: str, task: Task = task, number: int = number) -> None:
-            if listener is not None:
-                share, left = clock.share(seconds), clock.left(seconds)
-                listener(PaperProgress(task.name, task.title, number, len(todo), share, left, said))
-
-        tell(0.0, "")
-        outcome = do_run(folder, task, way, program, tell)
+        told = partial(_tell, listener, clock, (task.name, task.title, number, len(todo)))
+        told(0.0, "")
+        outcome = do_run(folder, task, way, program, told)
         why = outcome.why or task.why  # of a stand-in: how to get the data
         document.note(task, outcome.status, why, outcome.seconds)
         document.write()
         clock.ended(None if outcome.cached else outcome.seconds)
-        if listener is not None:
-            entry = document.runs[task.name]
-            share, left = clock.share(0.0), clock.left(0.0)
-            listener(
-                PaperProgress(
-                    task.name,
-                    task.title,
-                    number,
-                    len(todo),
-                    share,
-                    left,
-                    entry=entry,
-                    cached=outcome.cached,
-                )
-            )
+        told(0.0, "", document.runs[task.name], outcome.cached)
+
+
+def _tell(
+    listener: Listener | None,
+    clock: Clock,
+    place: tuple[str, str, int, int],
+    seconds: float,
+    said: str,
+    entry: Mapping[str, Any] | None = None,
+    cached: bool = False,
+) -> None:
+    if listener is not None:
+        share, left = clock.share(seconds), clock.left(seconds)
+        listener(PaperProgress(*place, share, left, said, entry, cached))

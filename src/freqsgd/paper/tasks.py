@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import freqsgd
@@ -22,7 +23,8 @@ FILES = {  # what commands write: the document and its page
     "theory": ("theory.json", "theory.html"),
 }
 _RESUMED = ("compare", "tune")  # commands that know --resume
-_UNSEEDED = ("inspect",)
+_BARE = ("inspect",)  # takes neither --threads nor --seed
+_NEEDS = {"tune": ("optuna", "tune")}  # commands by the package they need, and its extra
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,13 @@ class Task:
 
     name: str
     title: str
-    way: Way | None  # None: there are no data, and there is no stand-in
+    way: Way | None  # None: something is not there, and there is no stand-in
     command: tuple[str, ...]  # without --out; the one that it would be, if there is none
     stand_in: bool = False
     dataset: str | None = None
     data: tuple[Any, ...] = ()  # what tells the dataset's files from changed ones
-    why: str = ""  # how to get the data, where they are not there
+    lacks: str = ""  # "no data" or "not installed", where something is not there
+    why: str = ""  # how to get it
 
     @property
     def files(self) -> tuple[str, str]:
@@ -74,10 +77,14 @@ def _task(name: str, run: Run, full: bool, threads: int | None, seed: int | None
     missing = dataset is not None and find_file(str(dataset.file)) is None
     way = own if not missing else run.stand_in
     command = shlex.split((way or own).command)
-    if threads is not None and command[0] != "inspect":
-        command += ["--threads", str(threads)]
-    if seed is not None and command[0] not in _UNSEEDED:
-        command += ["--seed", str(seed)]
+    for option, value in (("--threads", threads), ("--seed", seed)):
+        if value is not None and command[0] not in _BARE:
+            command += [option, str(value)]
+    lacks, why = ("no data", _how(dataset)) if dataset is not None and missing else ("", "")
+    package, extra = _NEEDS.get(command[0], ("", ""))
+    if way is not None and package and find_spec(package) is None:
+        way, lacks = None, "not installed"
+        why = f'freqsgd {command[0]} needs {package}: pip install "freqsgd[{extra}]"'
     return Task(
         name,
         run.title,
@@ -86,7 +93,8 @@ def _task(name: str, run: Run, full: bool, threads: int | None, seed: int | None
         stand_in=missing and way is not None,
         dataset=run.data,
         data=() if dataset is None or missing else _files(dataset),
-        why=_how(dataset) if dataset is not None and missing else "",
+        lacks=lacks,
+        why=why,
     )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from freqsgd.data import DataError
 from freqsgd.report.results import number
 
-__all__ = ["TAIL_RATES", "check_kind", "column", "listing"]
+__all__ = ["TAIL_RATES", "check_kind", "column", "listing", "read_document"]
 
 COMMANDS = {"inspection": "inspect", "theory": "theory", "paper": "paper"}
 TAIL_RATES = {"exponential": "tau", "polynomial": "nu"}
@@ -46,3 +48,12 @@ def column(entry: Mapping[str, Any], name: str, length: int, what: str) -> tuple
             "run the command that wrote it again"
         )
     return tuple(map(number, values))
+
+
+def read_document(path: Path) -> dict[str, Any] | None:
+    """A JSON object; None if it is not there, or not whole."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,13 +9,22 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from freqsgd.data import DataError
-from freqsgd.report.documents import check_kind, listing
+from freqsgd.report.documents import check_kind, listing, read_document
 from freqsgd.report.inspection import Inspection, read_inspection
 from freqsgd.report.one_pass import OnePass, read_one_pass
 from freqsgd.report.results import Results, mapping, number, read_results, text
 from freqsgd.report.theory import Theory, read_theory
 
-__all__ = ["LEARNING", "VERDICTS", "Paper", "PaperFigure", "PaperRun", "Ruling", "read_paper"]
+__all__ = [
+    "LEARNING",
+    "SCHEMA",
+    "VERDICTS",
+    "Paper",
+    "PaperFigure",
+    "PaperRun",
+    "Ruling",
+    "read_paper",
+]
 
 SCHEMA = 1
 VERDICTS = ("agrees", "agrees in part", "differs", "not measured")
@@ -82,8 +90,9 @@ class PaperFigure:
 class Paper:
     """All figures, and what was run for them."""
 
-    figures: tuple[PaperFigure, ...]
-    runs: Mapping[str, PaperRun]
+    figures: tuple[PaperFigure, ...]  # that were asked for
+    left_out: tuple[PaperFigure, ...]
+    runs: Mapping[str, PaperRun]  # of the figures that were asked for
     mode: str | None
     command: str | None
     created: str | None
@@ -125,12 +134,18 @@ def read_paper(document: Mapping[str, Any], folder: Path) -> Paper:
     if not figures:
         raise DataError('paper: "figures" is empty; nothing to report')
     names = unique_names([str(figure.get("name", "figure")) for figure in figures])
+    every = tuple(map(read_figure, figures, names))
+    runs = {
+        str(name): read_run(mapping(run), str(name), folder)
+        for name, run in mapping(document.get("runs")).items()
+    }
+    idle = {name for name, run in runs.items() if run.status == "not asked"}
+    asked = tuple(figure for figure in every if not idle.intersection(figure.runs)) or every
+    needed = {name for figure in asked for name in figure.runs}
     return Paper(
-        figures=tuple(map(read_figure, figures, names)),
-        runs={
-            str(name): read_run(mapping(run), str(name), folder)
-            for name, run in mapping(document.get("runs")).items()
-        },
+        figures=asked,
+        left_out=tuple(figure for figure in every if figure not in asked),
+        runs={name: run for name, run in runs.items() if name in needed},
         mode=text(document.get("mode")),
         command=text(document.get("command")),
         created=text(document.get("created")),
@@ -223,12 +238,3 @@ def inside(value: Any) -> str | None:
         return None
     path = PurePosixPath(value)
     return None if path.is_absolute() or ".." in path.parts else value
-
-
-def read_document(path: Path) -> Mapping[str, Any] | None:
-    """A JSON object; None if there is none."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, Mapping) else None

@@ -90,7 +90,7 @@ def told(paper: Paper, figure: PaperFigure) -> Iterator[tuple[str, str]]:
     """The words of a figure by topic."""
     yield "The paper", figure.claim
     yield "Here", here(paper, figure) or "nothing was measured."
-    yield "Verdict", f"{verdict_words(figure)} ({held(figure)} of what is asked holds)"
+    yield "Verdict", f"{verdict_words(figure)} ({held(figure)} rules hold)"
     if figure.private:
         yield "Data", f"{figure.private.rstrip('.')}: these are generated."
     elif figure.is_on_stand_in:
@@ -114,7 +114,7 @@ def tables_html(paper: Paper, figure: PaperFigure) -> str:
     """The numbers, and what was asked of them."""
     own = "".join(f"<h3>{escape(title)}</h3>{table}" for title, table in own_tables(paper, figure))
     asked = rules_table(paper, figure)
-    return own + (f"<h3>What is asked</h3>{asked}" if asked else "")
+    return own + (f"<h3>Rules</h3>{asked}" if asked else "")
 
 
 def runs_html(paper: Paper, figure: PaperFigure) -> str:

@@ -13,8 +13,8 @@ __all__ = ["data_words", "figures_table", "held", "rules_table", "verdict_words"
 SIGNS = dict(zip(VERDICTS, ("✓", "◐", "✗", ABSENT), strict=True))
 ANSWERS = {True: "✓ holds", False: "✗ does not hold", None: f"{ABSENT} not measured"}
 NOTE = (
-    "A figure agrees if all that is asked of it holds, agrees in part if some does, and differs if "
-    "nothing does. What is asked, with its thresholds, was written down before anything was run."
+    "A figure agrees if all of its rules hold, agrees in part if some do, and differs if none "
+    "does. Rules and thresholds were written down before anything was run."
 )
 
 
@@ -43,7 +43,7 @@ def data_words(paper: Paper, figure: PaperFigure) -> str:
 
 def figures_table(paper: Paper) -> str:
     """A row per figure with a link to its section, sortable by each column."""
-    titles = ("Figure", "Verdict", "What is asked and holds", "What it shows", "Data")
+    titles = ("Figure", "Verdict", "Rules that hold", "What it shows", "Data")
     head = "".join(header(title, "ascending") for title in titles)
     rows = []
     for place, figure in enumerate(paper.figures):
@@ -73,7 +73,7 @@ def figures_table(paper: Paper) -> str:
 def rules_table(paper: Paper, figure: PaperFigure) -> str:
     """What was asked, of which run, and the answers."""
     several = len(figure.runs) > 1
-    head = ["Answer", *(["Run"] if several else []), "Asked", "Measured"]
+    head = ["Answer", *(["Run"] if several else []), "Rule", "Measured"]
     rows: list[list[str | None]] = []
     for rule in figure.rules:
         run = paper.runs.get(rule.run)

@@ -95,9 +95,17 @@ def compared(paper: Paper) -> str:
         return "Nothing has been run yet."
     return (
         "CF-SGD, which divides a token's learning rate by the root of how often it was seen, "
-        f"with SGD, Adagrad and Adam, in {count_of(len(there), 'run')}. Every figure and table of "
-        "the paper is below, with what the paper says of it and what was measured."
+        f"with SGD, Adagrad and Adam, in {count_of(len(there), 'run')}. {extent(paper)} below, "
+        "with what the paper says and what was measured."
     )
+
+
+def extent(paper: Paper) -> str:
+    """How much of the paper is on the page."""
+    if not paper.left_out:
+        return "Every figure and table of the paper is"
+    names = enumerate_words(figure.number for figure in paper.left_out)
+    return f"The figures that were asked for are (not {names})"
 
 
 def agreement(paper: Paper) -> Iterator[str]:
@@ -166,12 +174,13 @@ def generated(paper: Paper) -> str:
 def quick(paper: Paper) -> str:
     """What is smaller than in the paper."""
     smaller = sum(bool(run.smaller) for run in paper.runs.values() if run.document is not None)
-    if paper.mode != "quick" or not smaller:
+    if not smaller:
         return ""
     verb = "is" if smaller == 1 else "are"
+    larger = "; --full has larger ones" if paper.mode == "quick" else ""
     return (
         f"{count_of(smaller, 'run')} {verb} smaller than in the paper, as is said under each "
-        "figure; --full has larger ones."
+        f"figure{larger}."
     )
 
 

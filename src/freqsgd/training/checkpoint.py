@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from io import BufferedReader, BufferedWriter
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from torch import Tensor
 from freqsgd.data.dataset import DataError
 from freqsgd.data.files import replacing
 
-__all__ = ["FORMAT", "describe", "digest", "load", "save"]
+__all__ = ["FORMAT", "describe", "digest", "load", "read_in_blocks", "save"]
 
 FORMAT = 1
 _BLOCK = 1 << 24  # bytes that are read or written at a time
@@ -79,9 +80,35 @@ def load(
             tensors = _read(file, into or {}, found)
     except (OSError, KeyError, ValueError) as error:
         raise DataError(f"{path} is damaged or not a file of freqsgd ({error})") from error
+    _check(path, metadata, found)
+    return tensors, description
+
+
+def read_in_blocks(path: Path) -> Iterator[tuple[str, int, Tensor]]:
+    """Name, first row and rows of blocks of all tensors, which may be larger than the memory.
+
+    That the file was not changed is known when the last block was taken, and refused then.
+    """
+    _, metadata = _open(path)
+    found = _Digest(metadata["freqsgd"])
+    with safe_open(path, framework="pt") as file:
+        for name in sorted(file.keys()):
+            tensor = file.get_slice(name)
+            shape, kind = tensor.get_shape(), _BY_NAME[tensor.get_dtype()]
+            found.name(name, torch.empty(shape, dtype=kind, device="meta"))
+            some = max(_BLOCK // (kind.itemsize * prod(shape[1:])), 1)
+            for first in range(0, shape[0], some):
+                rows: Tensor = tensor[first : first + some]
+                for block in _blocks(rows):
+                    found.update(block)
+                yield name, first, rows
+    _check(path, metadata, found)
+
+
+def _check(path: Path, metadata: Mapping[str, str], found: _Digest) -> None:
+    """Refuse content that is not what was written."""
     if metadata.get("digest") != found.text():
         raise DataError(f"{path} was changed after it was written: its checksum does not match")
-    return tensors, description
 
 
 def _open(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
