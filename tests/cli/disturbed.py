@@ -21,6 +21,11 @@ def place() -> tuple[str, str]:
     return os.environ["TORCHELASTIC_RESTART_COUNT"], os.environ["RANK"]
 
 
+def say(line: str) -> None:
+    """Write a line at once: ranks share their output, and print writes the line's end apart."""
+    os.write(1, f"{line}\n".encode())
+
+
 def disturb(what: str, step: int) -> None:
     """Do what is asked of this rank at this moment, if anything."""
     asked = os.environ["DISTURB"].split()
@@ -28,7 +33,7 @@ def disturb(what: str, step: int) -> None:
     if f"{attempt}.{rank}.{what}.{step}" in asked:
         os.kill(os.getpid(), signal.SIGKILL)
     if f"{attempt}.{rank}.wait.{step}" in asked:
-        print("waiting", flush=True)
+        say("waiting")
         while signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             time.sleep(0.01)  # until Ctrl-C was noticed
 
@@ -49,7 +54,7 @@ def main() -> None:
         if not begun:
             begun.append(self.steps)
             attempt, rank = place()
-            print(f"attempt {attempt} of rank {rank} begins with step {self.steps}", flush=True)
+            say(f"attempt {attempt} of rank {rank} begins with step {self.steps}")
         disturb("learn", self.steps)
         learn(self, *batch)
 

@@ -168,7 +168,7 @@ def test_a_failed_run_that_nobody_asks_for_is_no_error(paper):
 
 def test_a_run_out_of_time_is_told_and_is_no_error(paper):
     done = paper(runs={"slow": tiny_run("partial", budget=4.0)})
-    assert re.search(r" 1/1 slow +out of time, .*: stopped after 1.0\W+s; the same", done.err)
+    assert re.search(r" 1/1 slow +out of time, .*: stopped after 4.0\W+s; the same", done.err)
     assert "slow: out of time: stopped after" in done.out
     assert "1 of 2 rules hold; against it: looked" in " ".join(done.out.split())
 

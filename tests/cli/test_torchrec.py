@@ -160,6 +160,7 @@ def test_killed_without_restarts_and_interrupted_it_goes_on_when_resumed(
     assert process.stdout is not None
     begun = set()
     while (line := process.stdout.readline()) != "waiting\n":
+        assert line, "it ended"
         begun.add(line)
     process.send_signal(signal.SIGINT)
     run = finish_ranks(process)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-TIMEOUT = 120.0  # seconds; torchrec alone takes some to load
+TIMEOUT = 300.0  # seconds; torchrec alone takes some to load
 
 
 def start_ranks(*args: str | Path, ranks: int = 2, restarts: int = 0) -> subprocess.Popen[str]:
