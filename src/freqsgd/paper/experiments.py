@@ -158,8 +158,8 @@ RUNS = {
         "tuned FM on MovieLens-1M",
         quick=Way(
             "tune --dataset movielens-1m --trials 6 --epochs 8",
-            usual=60,
-            budget=90,
+            usual=70,
+            budget=150,
             smaller="6 trials for each optimizer, of at most 8 epochs",
         ),
         full=Way("tune --dataset movielens-1m --trials 40", HOUR, 3 * HOUR),
