@@ -11,11 +11,11 @@ _ROLE = re.compile(r":(?:attr|class|data|func|meth|mod):`~?([^`]+)`")
 _FORMULA = re.compile(r"\.\. math::\n((?:\n|[ ]+.*\n?)+)")
 _EXAMPLE = re.compile(r"^( *)>>> .*(?:\n\1\S.*)*", re.MULTILINE)  # up to a blank line
 _WORDS = [  # of TeX, in this order
+    (r"\\leftarrow", "<-"),
     (r"\\(begin|end)\{aligned\}|\\left|\\right|\\[,;]|&", ""),
     (r"\\q?quad", "  "),
     (r"\\text\{([^{}]*)\}", r"\1"),
     (r"\\(?=[_{}])", ""),
-    (r"\\leftarrow", "<-"),
     (r"\\(?=eta|theta|min|max|sum|alpha)", ""),
     (r"\\sqrt\{([^{}]*)\}", r"sqrt(\1)"),
     (r"\^\{([^{}]*)\}", r"^(\1)"),

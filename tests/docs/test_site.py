@@ -62,3 +62,12 @@ def test_examples_and_roles_of_docstrings_become_code():
     text = "See :func:`~freqsgd.watch`.\n\nExample:\n    >>> [1][0]\n    1\n\nMore."
     block = "    ```pycon\n    >>> [1][0]\n    1\n    ```"
     assert plain(text) == f"See `freqsgd.watch`.\n\nExample:\n{block}\n\nMore."
+
+
+def test_formulas_are_plain_text_without_a_trace_of_tex(site):
+    page = (site / "api/freqsgd.html").read_text(encoding="utf-8")
+    text = re.sub(r"<[^>]+>", "", page)
+    assert "c_k &lt;- c_k + occurrences of token k in the batch" in text
+    assert "eta_k = min{max_lr, lr / p_k^(power)}" in text
+    for left in ("\\", "{aligned}", ".. math", " arrow "):
+        assert left not in text.partition("Counter-based frequency-aware SGD")[2][:2000]
