@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, TextColumn
 from rich.table import Column
 from rich.text import Text
 
-from freqsgd.cli.progress import console
+from freqsgd.cli.progress import Screen, console
 from freqsgd.paper.running import PaperProgress
 from freqsgd.report.wording import duration
 
 __all__ = ["PaperWatcher"]
 
 
-class PaperWatcher:
+class PaperWatcher(Screen):
     """Shows which run is going on, what it said last, and how long the rest will take."""
 
     def __init__(self) -> None:
-        self._bar = Progress(
+        super().__init__(
             TextColumn("{task.fields[run]}", markup=False),
             BarColumn(bar_width=12),
             TextColumn("{task.fields[left]}", markup=False),
@@ -29,31 +27,16 @@ class PaperWatcher:
                 style="dim",
                 table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
             ),
-            console=console,
-            transient=True,
             expand=True,
-            disable=not console.is_terminal,
         )
-        self._task = self._bar.add_task("", total=1.0, run="", left="", said="")
+        self._task = self._bars.add_task("", total=1.0, run="", left="", said="")
         self._begun = 0
-
-    def __enter__(self) -> PaperWatcher:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
 
     def watch(self, progress: PaperProgress) -> None:
         """What :func:`freqsgd.paper.running.run_paper` reports."""
         place = f"{progress.number:2}/{progress.count}"
         left = f"{duration(progress.seconds_left)} left"
-        self._bar.update(
+        self._bars.update(
             self._task,
             completed=progress.share,
             run=f"{place} {progress.run}",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
 from freqsgd.cli.table import number
@@ -15,12 +14,27 @@ from freqsgd.training.fit import Progress
 from freqsgd.training.one_pass import StreamProgress
 from freqsgd.training.search_state import TuneProgress
 
-__all__ = ["Watcher", "console"]
+__all__ = ["Screen", "Watcher", "console"]
 
 console = Console(stderr=True, highlight=False)
 
 
-class Watcher:
+class Screen:
+    """Bars that are shown while it is entered."""
+
+    def __init__(self, *columns: ProgressColumn, **options: Any) -> None:
+        hidden = not console.is_terminal
+        self._bars = Bars(*columns, console=console, transient=True, disable=hidden, **options)
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bars.stop()
+
+
+class Watcher(Screen):
     """Shows how far loading and training are.
 
     Attributes:
@@ -29,29 +43,14 @@ class Watcher:
 
     def __init__(self) -> None:
         self.words: int | None = None
-        self._bars = Bars(
+        super().__init__(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.fields[note]}"),
             TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
         )
         self._tasks: dict[str, Any] = {}
         self._told: set[tuple[str, int]] = set()
-
-    def __enter__(self) -> Watcher:
-        self._bars.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bars.stop()
 
     def loading(self, stage: str, done: int, total: int | None) -> None:
         """What :func:`freqsgd.data.load` reports."""
