@@ -205,6 +205,8 @@ def test_ctrl_c_says_how_to_go_on(paper, monkeypatch):
         (["--only", "a,fig9"], "--only knows no 'fig9': there are all, a, b"),
         (["--only", ","], "--only names no figure"),
         (["--threads", "0"], "--threads must be at least 1, got 0"),
+        (["--threads", "100000"], "--threads must be at most 1,024, got 100,000"),
+        (["--seed", "-1"], "--seed must be a number from 0 to 2^31 - 1, got -1"),
         (["--out", "file"], "cannot use the folder file: Not a directory"),
         (["--out", "file/below"], "cannot use the folder file/below: Not a directory"),
         (["--out", "/proc/none"], "cannot make the folder /proc/none: No such file or directory"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -65,14 +66,26 @@ def test_what_is_there_is_not_run_again(tmp_path):
     assert len(attempts(tmp_path, "a")) == 1
 
 
-def test_a_changed_command_is_run_anew_in_an_empty_folder(tmp_path):
+def place(document, name):
+    """The folder of a run, as it is called."""
+    return document["runs"][name]["document"].split("/")[1]
+
+
+def test_a_changed_command_is_run_anew_and_both_stay(tmp_path):
     runs = {"a": run()}
-    measure(tmp_path, runs)
-    (tmp_path / "runs/a/left over").touch()
-    document = measure(tmp_path, runs, full=True)
-    assert document["mode"] == "full"
-    assert document["runs"]["a"]["command"].endswith("--epochs 20 --out a")
-    assert not (tmp_path / "runs/a/left over").exists()
+    quick = measure(tmp_path, runs)
+    full = measure(tmp_path, runs, full=True)
+    assert full["mode"] == "full"
+    assert full["runs"]["a"]["command"].endswith("--epochs 20 --out a")
+    assert place(quick, "a") == "a"
+    assert re.fullmatch("a-[0-9a-f]{8}", place(full, "a"))
+    cached = []
+    for mode, before in ((False, quick), (True, full)):
+        listener = lambda now: cached.append(now.cached)  # noqa: E731
+        after = measure(tmp_path, runs, full=mode, listener=listener)
+        assert cached[-1]
+        assert after["runs"] == before["runs"]
+        assert len(attempts(tmp_path, place(after, "a"))) == 1
 
 
 @pytest.mark.parametrize("changed", [{"threads": 1}, {"seed": 3}])
@@ -81,15 +94,14 @@ def test_other_options_of_all_runs_count_as_another_command(changed, tmp_path):
     document = measure(tmp_path, {"a": run()}, **changed)
     ((name, value),) = changed.items()
     assert f"--{name} {value}" in document["runs"]["a"]["command"]
-    assert f"--{name}" in attempts(tmp_path, "a")[0]
+    assert f"--{name}" in attempts(tmp_path, place(document, "a"))[0]
+    assert f"--{name}" not in attempts(tmp_path, "a")[0]
 
 
 def test_results_of_another_version_are_measured_again(tmp_path, monkeypatch):
     measure(tmp_path, {"a": run()})
     monkeypatch.setattr(freqsgd, "__version__", "next")
-    (tmp_path / "runs/a/left over").touch()
-    measure(tmp_path, {"a": run()})
-    assert not (tmp_path / "runs/a/left over").exists()
+    assert place(measure(tmp_path, {"a": run()}), "a") != "a"
 
 
 def test_figures_not_asked_for_keep_what_was_measured(tmp_path):
@@ -107,8 +119,8 @@ def test_what_was_measured_by_other_commands_is_not_taken_for_this_ones(changed,
     document = measure(tmp_path, runs, only=["a"], **changed)
     assert statuses(document) == {"a": "done", "b": "not asked"}
     assert [each["verdict"] for each in document["figures"]] == ["agrees", "not measured"]
-    assert statuses(measure(tmp_path, runs, only=["b"])) == {"a": "not asked", "b": "done"}
-    assert len(attempts(tmp_path, "b")) == 1  # it was there all the time
+    assert statuses(measure(tmp_path, runs, only=["b"])) == {"a": "done", "b": "done"}
+    assert len(attempts(tmp_path, "a")) == len(attempts(tmp_path, "b")) == 1
 
 
 def test_without_a_package_a_run_says_how_to_install_it(tmp_path, monkeypatch):
@@ -194,16 +206,18 @@ def test_without_its_data_a_run_has_a_stand_in_or_says_how_to_get_them(tmp_path)
 
 def test_data_that_come_or_change_are_measured_anew(tmp_path):
     runs = {"movies": run(data="movielens-1m", stand_in="ok")}
-    measure(tmp_path / "out", runs)
+    places = [place(measure(tmp_path / "out", runs), "movies")]
     ratings = tmp_path / "data/ml-1m/ratings.dat"
     ratings.parent.mkdir(parents=True)
     for content in ("1::1::5::0", "1::1::5::0\n1::2::4::0"):
         ratings.write_text(content)
-        (tmp_path / "out/runs/movies/left over").touch()
         document = measure(tmp_path / "out", runs)
         assert document["runs"]["movies"]["stand_in"] is False
         assert document["figures"][0]["data"] == "real"
-        assert not (tmp_path / "out/runs/movies/left over").exists()
+        places.append(place(document, "movies"))
+    ratings.unlink()
+    assert place(measure(tmp_path / "out", runs), "movies") == places[0]
+    assert len({*places}) == len(list((tmp_path / "out/runs").iterdir())) == 3  # nothing is lost
 
 
 def test_private_data_always_have_a_stand_in(tmp_path):
@@ -277,6 +291,17 @@ def test_a_damaged_result_is_measured_again(tmp_path):
     measure(tmp_path, {"a": run()})
     (tmp_path / "runs/a/results.json").write_text('{"attempts": 1, "par')
     assert measure(tmp_path, {"a": run()})["figures"][0]["verdict"] == "agrees"
+
+
+@pytest.mark.parametrize(
+    "content", ['{"kind": "pa', "", "null", '{"kind": "theory"}', "[" * 100_000]
+)
+def test_a_damaged_document_is_written_anew_from_the_runs(content, tmp_path):
+    before = measure(tmp_path, {"a": run()})
+    (tmp_path / "paper.json").write_text(content)
+    after = measure(tmp_path, {"a": run()})
+    assert after["runs"] == before["runs"]
+    assert len(attempts(tmp_path, "a")) == 1
 
 
 def test_unknown_figures_are_refused_with_the_known_ones(tmp_path):

@@ -553,9 +553,7 @@ def test_figures_that_were_not_asked_for_are_left_out(folder):
     names = [entry["id"] for entry in Elements(page).of("section") if "id" in entry]
     assert names == ["figures", "memory"]
     text = Elements(page).text
-    assert (
-        "The figures that were asked for are (not Figure 2 and Figure 4c-d, Table 1) below" in text
-    )
+    assert "Adam. Section 4, memory is below, with what the paper says and what 1 run" in text
     assert "1 of 1" in text
     assert "the run clicks" not in text
 

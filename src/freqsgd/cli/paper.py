@@ -46,6 +46,8 @@ def paper(
     if not names:
         raise DataError("--only names no figure")
     asked = chosen_figures(names)
+    if seed is not None and not 0 <= seed < 2**31:
+        raise DataError(f"--seed must be a number from 0 to 2^31 - 1, got {seed}")
     use_threads(threads)
     try:
         with PaperWatcher() as watcher:

@@ -8,10 +8,14 @@ from freqsgd.data.dataset import DataError
 
 __all__ = ["use_threads"]
 
+MOST = 1024  # far more than help; tens of thousands exhaust the system
+
 
 def use_threads(threads: int | None) -> None:
     """Use so many; None leaves it to torch."""
     if threads is not None:
         if threads < 1:
             raise DataError(f"--threads must be at least 1, got {threads}")
+        if threads > MOST:
+            raise DataError(f"--threads must be at most {MOST:,}, got {threads:,}")
         torch.set_num_threads(threads)

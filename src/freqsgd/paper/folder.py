@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from freqsgd.data.dataset import DataError
 from freqsgd.data.files import make_folder
 from freqsgd.paper.tasks import Task
 from freqsgd.report.documents import read_document
+from freqsgd.report.results import number
 from freqsgd.training.compare import write_results
 
 __all__ = ["LOG", "PAPER", "RUNS_FOLDER", "Kept", "PaperFolder"]
@@ -36,18 +38,20 @@ class PaperFolder:
         self._check()
 
     def of(self, task: Task) -> Path:
-        """The folder of a run."""
-        return self.path / RUNS_FOLDER / task.name
+        """The folder of a run: of its name, or beside it if another command has that one."""
+        own = self.path / RUNS_FOLDER / task.name
+        seal = read_document(own / SEAL)
+        return own if seal is None or _is_of(seal, task) else own.with_name(task.unique_name)
 
     def look(self, task: Task) -> Kept | None:
         """What an earlier call left of this very run; None: nothing that could be used."""
         seal = read_document(self.of(task) / SEAL)
-        if seal is None or {name: seal.get(name) for name in task.key()} != task.key():
+        if seal is None or not _is_of(seal, task):
             return None
-        return Kept(str(seal.get("status")), float(seal.get("seconds") or 0))
+        return Kept(str(seal.get("status")), number(seal.get("seconds")) or 0.0)
 
     def clear(self, task: Task) -> None:
-        """Remove what another command or another version left; refuse what is not ours."""
+        """Remove what cannot be gone on with; refuse what is not ours."""
         folder = self.of(task)
         if not folder.exists() and not folder.is_symlink():
             return
@@ -72,8 +76,8 @@ class PaperFolder:
 
     def relative(self, task: Task, file: str) -> str | None:
         """A file of a run as the paper's document names it; None if it is not there."""
-        there = (self.of(task) / file).is_file()
-        return f"{RUNS_FOLDER}/{task.name}/{file}" if there else None
+        path = self.of(task) / file
+        return path.relative_to(self.path).as_posix() if path.is_file() else None
 
     def _check(self) -> None:
         """Refuse a folder that holds something else than what an earlier call left."""
@@ -83,9 +87,15 @@ class PaperFolder:
             return
         except OSError as error:
             raise DataError(f"cannot use the folder {self.path}: {error.strerror}") from error
-        document = read_document(self.path / PAPER)
-        if held and (document is None or document.get("kind") != "paper"):
+        document = read_document(self.path / PAPER) or {}
+        ours = document.get("kind") == "paper" or any(self.path.glob(f"{RUNS_FOLDER}/*/{SEAL}"))
+        if held and not ours:
             raise DataError(
                 f"{self.path} holds other things ({sorted(held)[0]}) and no {PAPER} of freqsgd "
                 "paper: use another --out"
             )
+
+
+def _is_of(seal: Mapping[str, Any], task: Task) -> bool:
+    """Whether a folder is of this very command, data and version."""
+    return {name: seal.get(name) for name in task.key()} == task.key()

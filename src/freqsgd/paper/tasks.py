@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -58,6 +60,12 @@ class Task:
             "data": list(self.data),
             "version": freqsgd.__version__,
         }
+
+    @property
+    def unique_name(self) -> str:
+        """Its name with what tells it from the same run by another command or of other data."""
+        content = json.dumps(self.key(), sort_keys=True).encode()
+        return f"{self.name}-{hashlib.blake2b(content, digest_size=4).hexdigest()}"
 
     def shown(self) -> str:
         """The command that does the same elsewhere."""

@@ -68,7 +68,7 @@ def _look(rule: Rule, entry: Mapping[str, Any], document: Mapping[str, Any] | No
 def _data(figure: Figure, entries: Entries) -> str:
     """What the figure was measured on."""
     runs = [entries[name] for name in figure.runs]
-    if any(run["status"] in ("no data", "not installed") for run in runs):
+    if any(run["status"] in ("no data", "not installed", "not asked") for run in runs):
         return "none"
     if figure.private or any(run["stand_in"] for run in runs):
         return "stand-in"

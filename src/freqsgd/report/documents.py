@@ -54,6 +54,6 @@ def read_document(path: Path) -> dict[str, Any] | None:
     """A JSON object; None if it is not there, or not whole."""
     try:
         content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None

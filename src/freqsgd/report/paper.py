@@ -17,6 +17,7 @@ from freqsgd.report.theory import Theory, read_theory
 
 __all__ = [
     "LEARNING",
+    "NOT_MEASURED",
     "SCHEMA",
     "VERDICTS",
     "Paper",
@@ -27,7 +28,8 @@ __all__ = [
 ]
 
 SCHEMA = 1
-VERDICTS = ("agrees", "agrees in part", "differs", "not measured")
+NOT_MEASURED = "not measured"
+VERDICTS = ("agrees", "agrees in part", "differs", NOT_MEASURED)
 LEARNING = ("ml-fm", "ml-deepfm", "criteo-fm", "criteo-deepfm")  # runs with epochs and AUCs
 BESIDE = "sbcd"  # simulations have it too; the figures do not speak of it
 Read = TypeVar("Read")
@@ -186,7 +188,7 @@ def read_figure(entry: Mapping[str, Any], name: str) -> PaperFigure:
             for model, rates in mapping(entry.get("rates")).items()
         },
         data=text(entry.get("data")) or "none",
-        verdict=verdict if verdict in VERDICTS else "not measured",
+        verdict=verdict if verdict in VERDICTS else NOT_MEASURED,
         rules=tuple(read_rules(rules if isinstance(rules, list) else [])),
         runs=tuple(map(str, runs if isinstance(runs, list) else [])),
         command=text(entry.get("command")),

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from freqsgd.report.opening import command_html, footer_html, opening_html, statements_html
 from freqsgd.report.page import Section, render
-from freqsgd.report.paper import Paper, PaperFigure, PaperRun
+from freqsgd.report.paper import NOT_MEASURED, Paper, PaperFigure, PaperRun
 from freqsgd.report.paper_charts import FEW, Parts, leading_chart
 from freqsgd.report.paper_here import here
 from freqsgd.report.paper_legend import legend_of, placed
@@ -30,7 +30,7 @@ def render_paper(paper: Paper, parts: Mapping[str, Parts]) -> str:
         leading(paper),
         Section("Figures and tables", figures_table(paper), name="figures"),
         *(figure_section(paper, figure, parts[figure.name]) for figure in paper.figures),
-        Section("To do it again", command_html(paper.command)),
+        Section("All of it", command_html(paper.command)),
     ]
     runs, others = legend_of(chart for section in sections for chart in section.charts)
     return render(
@@ -90,7 +90,8 @@ def told(paper: Paper, figure: PaperFigure) -> Iterator[tuple[str, str]]:
     """The words of a figure by topic."""
     yield "The paper", figure.claim
     yield "Here", here(paper, figure) or "nothing was measured."
-    yield "Verdict", f"{verdict_words(figure)} ({held(figure)} rules hold)"
+    rules = "" if figure.verdict == NOT_MEASURED else f" ({held(figure)} rules hold)"
+    yield "Verdict", verdict_words(figure) + rules
     if figure.private:
         yield "Data", f"{figure.private.rstrip('.')}: these are generated."
     elif figure.is_on_stand_in:

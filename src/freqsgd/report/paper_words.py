@@ -95,8 +95,8 @@ def compared(paper: Paper) -> str:
         return "Nothing has been run yet."
     return (
         "CF-SGD, which divides a token's learning rate by the root of how often it was seen, "
-        f"with SGD, Adagrad and Adam, in {count_of(len(there), 'run')}. {extent(paper)} below, "
-        "with what the paper says and what was measured."
+        f"with SGD, Adagrad and Adam. {extent(paper)} below, with what the paper says and what "
+        f"{count_of(len(there), 'run')} measured."
     )
 
 
@@ -104,8 +104,8 @@ def extent(paper: Paper) -> str:
     """How much of the paper is on the page."""
     if not paper.left_out:
         return "Every figure and table of the paper is"
-    names = enumerate_words(figure.number for figure in paper.left_out)
-    return f"The figures that were asked for are (not {names})"
+    verb = "is" if len(paper.figures) == 1 else "are"
+    return f"{enumerate_words(figure.number for figure in paper.figures)} {verb}"
 
 
 def agreement(paper: Paper) -> Iterator[str]:
