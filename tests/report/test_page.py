@@ -171,6 +171,13 @@ def test_every_chart_is_a_picture_beside_the_report(tmp_path):
     assert all(content.startswith(b"\x89PNG") for content in pictures.values())
 
 
+def test_pictures_of_others_in_the_folder_stay(tmp_path):
+    theirs = tmp_path / "report-for-my-boss.png"
+    theirs.write_text("mine")
+    written(make_results(), tmp_path)
+    assert theirs.read_text() == "mine"
+
+
 def test_a_missing_folder_is_an_error_that_names_it(tmp_path):
     with pytest.raises(DataError, match=r"nowhere.*folder"):
         write_report(make_results(), tmp_path / "nowhere" / "report.html")

@@ -119,12 +119,9 @@ def write_document(name: str, html: str, pictures: Mapping[str, Picture], folder
 
 
 def write_pictures(name: str, pictures: Mapping[str, Picture], folder: Path) -> None:
-    """Write the pictures of a page, as PNG files beside it; those of an earlier page go."""
+    """Write the pictures of a page, as PNG files beside it."""
     needs("matplotlib", "a picture")
     from freqsgd.report.picture import write_picture
 
-    paths = {folder / f"{name}-{part}.png": picture for part, picture in pictures.items()}
-    for path, picture in paths.items():
-        write_picture(picture, path)
-    for path in set(folder.glob(f"{name}-*.png")) - paths.keys():
-        path.unlink()
+    for part, picture in pictures.items():
+        write_picture(picture, folder / f"{name}-{part}.png")
