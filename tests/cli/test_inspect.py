@@ -6,27 +6,15 @@ import json
 import re
 import subprocess
 import sys
+from functools import partial
 
 import polars as pl
 import pytest
 
-from freqsgd.cli.app import run as run_app
-
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Runs the command in this process, in a folder of its own; gives output and messages."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*arguments, code=0):
-        monkeypatch.setattr(sys, "argv", ["freqsgd", "inspect", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            run_app()
-        said = capsys.readouterr()
-        assert ended.value.code == code, said.err
-        return said
-
-    return command
+def run(in_process):
+    return partial(in_process, "inspect")
 
 
 def test_a_table_and_files(tmp_path, run):

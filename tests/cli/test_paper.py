@@ -19,7 +19,6 @@ pytest.importorskip("plotly", reason='needs plotly: pip install "freqsgd[cli]"')
 pytest.importorskip("matplotlib", reason='needs matplotlib: pip install "freqsgd[cli]"')
 
 from freqsgd.cli import paper as command_module
-from freqsgd.cli.app import run as run_app
 from freqsgd.cli.paper_table import print_paper
 from freqsgd.paper import running
 from tests.paper.tiny import PROGRAM, ROOT, figure
@@ -127,9 +126,8 @@ def test_again_on_a_narrow_terminal_nothing_is_run_and_nothing_is_cut(called):
 
 
 @pytest.fixture
-def paper(tmp_path, monkeypatch, capsys):
+def paper(tmp_path, monkeypatch, in_process):
     """Runs the command in this process with a table of its own; gives output and messages."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("FREQSGD_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("FREQSGD_DATA", raising=False)
@@ -141,12 +139,7 @@ def paper(tmp_path, monkeypatch, capsys):
         chosen = partial(running.chosen_figures, figures=figures)
         monkeypatch.setattr(command_module, "run_paper", table)
         monkeypatch.setattr(command_module, "chosen_figures", chosen)
-        monkeypatch.setattr(sys, "argv", ["freqsgd", "paper", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            run_app()
-        said = capsys.readouterr()
-        assert ended.value.code == code, said.err
-        return said
+        return in_process("paper", *arguments, code=code)
 
     return command
 

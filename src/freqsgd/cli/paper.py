@@ -17,6 +17,7 @@ from freqsgd.data.dataset import DataError
 from freqsgd.paper.experiments import FIGURES
 from freqsgd.paper.running import chosen_figures, run_paper
 from freqsgd.report import write_paper
+from freqsgd.training.settings import Settings
 
 __all__ = ["paper"]
 
@@ -46,8 +47,11 @@ def paper(
     if not names:
         raise DataError("--only names no figure")
     asked = chosen_figures(names)
-    if seed is not None and not 0 <= seed < 2**31:
-        raise DataError(f"--seed must be a number from 0 to 2^31 - 1, got {seed}")
+    if seed is not None:
+        try:
+            Settings(seed=seed)  # which every run would refuse, one after the other
+        except ValueError as error:
+            raise DataError(f"--{error}") from error
     use_threads(threads)
     try:
         with PaperWatcher() as watcher:

@@ -8,6 +8,7 @@ from typing import Any
 
 from freqsgd.paper.experiments import Figure
 from freqsgd.paper.folder import PAPER, PaperFolder
+from freqsgd.paper.one_run import DONE, OUT_OF_TIME
 from freqsgd.paper.tasks import Task
 from freqsgd.paper.verdicts import figure_entry
 from freqsgd.report.documents import read_document
@@ -16,7 +17,7 @@ from freqsgd.training.compare import write_results
 
 __all__ = ["PaperDocument"]
 
-_MEASURED = ("done", "out of time")  # runs whose documents answer rules
+_MEASURED = (DONE, OUT_OF_TIME)  # runs whose documents answer rules
 
 
 class PaperDocument:

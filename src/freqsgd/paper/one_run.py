@@ -13,7 +13,7 @@ from freqsgd.paper.process import Ended, execute, last_line
 from freqsgd.paper.tasks import Task
 from freqsgd.report.wording import duration
 
-__all__ = ["Outcome", "do_run"]
+__all__ = ["DONE", "FAILED", "OUT_OF_TIME", "Outcome", "do_run"]
 
 DONE, OUT_OF_TIME, FAILED = "done", "out of time", "failed"
 _RUNNING = "running"  # as long as nobody has seen the end

@@ -10,7 +10,7 @@
     displaylogo: false,
     modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]], // none that could send data away
   };
-  const MANY = 12;
+  const MANY = 12; // charts, which take longer to draw than a reader likes to wait
   const hidden = new Set(); // places of the runs that the legend has switched off
   let axis = document.querySelector("input[name=axis]:checked")?.value; // seconds, or what else there is
   let printing = false;
