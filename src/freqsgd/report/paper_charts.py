@@ -60,13 +60,15 @@ def charts_of(paper: Paper, figure: PaperFigure) -> Parts:
 def leading_chart(paper: Paper) -> tuple[str, Chart] | None:
     """The chart that makes the point, with it: FM on MovieLens-1M, or the next best."""
     for run in LEARNING:
-        charts, drawn = curves(paper, run)
-        for chart in charts:
-            results = paper.results(run)
-            if chart.name == "validation" and results is not None:
-                own = named_by_optimizer(chart.figure, drawn)
+        results = paper.results(run)
+        if results is None:
+            continue
+        kind = kind_of(results)
+        for chart in learning_charts(results, kind.by):
+            if chart.name == "validation":
+                own = named_by_optimizer(chart.figure, results.runs)
                 title = f"{chart.title}: {paper.runs[run].label}"
-                said = capitalized(point(results, kind_of(results))) or "How the optimizers learn"
+                said = capitalized(point(results, kind)) or "How the optimizers learn"
                 return said, replace(chart, name="leading", title=title, figure=own)
     return None
 

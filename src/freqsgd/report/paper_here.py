@@ -20,7 +20,7 @@ from freqsgd.report.theory_words import bounds, top_gains
 from freqsgd.report.tuning import read_studies
 from freqsgd.report.wording import capitalized, enumerate_words, score, size
 
-__all__ = ["best_scores", "here", "states"]
+__all__ = ["here", "states"]
 
 
 def here(paper: Paper, figure: PaperFigure) -> str:
