@@ -27,9 +27,9 @@ from freqsgd.training.metrics import cross_entropy
 from freqsgd.training.prepare import build_model, frequencies_for
 
 DATASETS = {
-    "movielens-1m": (DataOptions(dataset="movielens-1m"), Settings()),
-    "criteo": (DataOptions(dataset="criteo"), Settings(dim=16)),
-    "synthetic": (DataOptions(), Settings()),
+    "movielens-1m": (DataOptions(dataset="movielens-1m"), Settings(patience=2)),
+    "criteo": (DataOptions(dataset="criteo"), Settings(dim=16, patience=2)),
+    "synthetic": (DataOptions(), Settings(patience=2)),
 }
 RANGES = {
     "sgd": (0.1, 300),

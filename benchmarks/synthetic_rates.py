@@ -27,7 +27,7 @@ def main() -> None:
         for optimizer, grid in GRIDS.items():
             found = {}
             for lr in grid:
-                record = fit(data, Rule(optimizer, lr), Settings(model=model))[1]
+                record = fit(data, Rule(optimizer, lr), Settings(model=model, patience=2))[1]
                 found[lr] = (record["best_val_auc"] or 0.0, record["best_epoch"])
             top = max(auc for auc, _ in found.values())
             best = max(lr for lr, (auc, _) in found.items() if auc >= top - NEAR)

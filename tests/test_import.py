@@ -21,8 +21,11 @@ def loaded_by(code: str, whole: bool = False) -> set[str]:
     return {name for name in names if whole or "." not in name}
 
 
-def test_importing_the_package_loads_neither_numba_nor_other_extras():
-    assert not {"numba", "llvmlite", "lightning", "pandas"} & loaded_by("import freqsgd")
+def test_importing_the_package_loads_neither_torch_nor_extras_and_its_names_load_torch_alone():
+    assert not {"torch", "numba", "lightning", "pandas"} & loaded_by("import freqsgd")
+    optimizers = loaded_by("from freqsgd import CFSGD, FASGD, watch")
+    assert "torch" in optimizers
+    assert not {"numba", "llvmlite", "lightning", "pandas"} & optimizers
 
 
 def test_a_plain_step_needs_no_numba():
@@ -57,17 +60,34 @@ def test_the_overview_fits_a_screen_and_names_every_command():
     assert shown == list(COMMANDS)
 
 
-def test_the_overview_imports_no_command():
-    page = (
-        "import freqsgd.cli.app\n"
-        "try: freqsgd.cli.app.app(['--help'])\n"
-        "except SystemExit: pass\n"
-        "sys.stdout.write('\\n')"
+HEAVY = {"torch", "numba", "polars", "plotly", "matplotlib", "scipy", "sklearn"}
+
+
+def loaded_by_command(*arguments: str) -> set[str]:
+    """Names of modules that a command has imported when it ends."""
+    return loaded_by(
+        "import io, contextlib, freqsgd.cli\n"
+        f"sys.argv = ['freqsgd', *{arguments!r}]\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+        "    freqsgd.cli.main()"
     )
-    own = {"freqsgd.cli", "freqsgd.cli.app", "freqsgd.cli.panels"}
-    more = loaded_by(page, whole=True) - loaded_by("import freqsgd, typer.main", whole=True)
-    assert {name for name in more if name.startswith("freqsgd")} == own
-    assert not {"numba", "polars", "plotly", "matplotlib", "scipy", "sklearn"} & more
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS, "data info"])
+def test_help_loads_no_large_library(command):
+    assert not HEAVY & loaded_by_command(*command.split(), "--help")
+
+
+def test_commands_that_train_nothing_do_not_load_torch(tmp_path, monkeypatch):
+    monkeypatch.setenv("FREQSGD_CACHE", str(tmp_path / "cache"))
+    table = tmp_path / "clicks.csv"
+    table.write_text("user,item,click\n" + "a,x,0\nb,y,1\n" * 20)
+    fields = ("--features", "user,item")
+    assert not {"torch", "polars", "numba"} & loaded_by_command("data", "list")
+    assert "torch" not in loaded_by_command("data", "info", str(table), "--label", "click", *fields)
+    assert "torch" not in loaded_by_command("inspect", "--data", str(table), *fields)
+    sizes = ("--features", "8", "--rows", "1e6", "--host-memory", "1T")
+    assert not {"torch", "polars", "numba"} & loaded_by_command("plan", *sizes)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -80,3 +100,10 @@ def test_the_overview_says_what_the_command_says(name):
     room = LINE - len("  ") - max(map(len, COMMANDS)) - len("  ")
     said = first if len(first) <= room else re.split("[,:;]", first)[0] + "."
     assert command.about == said
+
+
+def test_names_are_listed_before_they_are_imported():
+    listed = "import freqsgd, freqsgd.training; print(*dir(freqsgd), *dir(freqsgd.training))"
+    done = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True)
+    names = {"CFSGD", "watch", "FMClassifier", "__version__", "fit", "Rule"}
+    assert names <= set(done.stdout.split())

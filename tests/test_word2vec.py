@@ -16,9 +16,9 @@ from freqsgd.cli.app import run
 from freqsgd.data.corpus import Corpus
 from freqsgd.data.dataset import DataError
 from freqsgd.training import checkpoint
-from freqsgd.training.fit_text import fit_text
 from freqsgd.training.rules import Rule
 from freqsgd.training.text_settings import TextSettings
+from freqsgd.training.words_fit import fit_text
 
 ANIMALS, FOODS, PLACES = ["cat", "dog", "cow"], ["milk", "fish", "corn"], ["barn", "field", "den"]
 SMALL = {"dim": 12, "window": 2, "seed": 3, "threads": 1}

@@ -1,33 +1,58 @@
 """Train embedding tables with a learning rate per token that follows how often it is seen."""
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from freqsgd.optim import CFSGD, FASGD, param_groups, watch
-from freqsgd.rates import RateLaw, paper_rates, token_frequencies
+from freqsgd._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from freqsgd import nn as nn
+    from freqsgd import optim as optim
+    from freqsgd import rates as rates
+    from freqsgd.optim import CFSGD, FASGD, param_groups
+    from freqsgd.optim.watch import watch
+    from freqsgd.rates import RateLaw, paper_rates, token_frequencies
+    from freqsgd.sklearn import DeepFMClassifier as DeepFMClassifier
+    from freqsgd.sklearn import FMClassifier as FMClassifier
+    from freqsgd.word2vec import Word2Vec as Word2Vec
 
 __version__ = "0.1.0"
 __all__ = ["CFSGD", "FASGD", "RateLaw", "paper_rates", "param_groups", "token_frequencies", "watch"]
 
-
-_EXTRAS = {  # where a name comes from, and the extra that installs what it needs
-    "FMClassifier": ("freqsgd.sklearn", "sklearn"),
-    "DeepFMClassifier": ("freqsgd.sklearn", "sklearn"),
-    "Word2Vec": ("freqsgd.word2vec", "text"),
+_SUBPACKAGES = ("nn", "optim", "rates")
+_EXTRAS = {  # the extra that installs what a name needs
+    "FMClassifier": "sklearn",
+    "DeepFMClassifier": "sklearn",
+    "Word2Vec": "text",
 }
+_find, __dir__ = lazy_names(
+    __name__,
+    {
+        "CFSGD": "freqsgd.optim",
+        "FASGD": "freqsgd.optim",
+        "param_groups": "freqsgd.optim",
+        "watch": "freqsgd.optim",
+        "RateLaw": "freqsgd.rates",
+        "paper_rates": "freqsgd.rates",
+        "token_frequencies": "freqsgd.rates",
+        "FMClassifier": "freqsgd.sklearn",
+        "DeepFMClassifier": "freqsgd.sklearn",
+        "Word2Vec": "freqsgd.word2vec",
+    },
+)
 
 
-def __getattr__(name: str) -> Any:
-    import importlib
+if not TYPE_CHECKING:
 
-    if name == "nn":  # loads Numba, which the optimizers load when they first need it
-        return importlib.import_module("freqsgd.nn")
-    if name in _EXTRAS:
-        module, extra = _EXTRAS[name]
+    def __getattr__(name: str) -> Any:
+        if name in _SUBPACKAGES:
+            return import_module(f"freqsgd.{name}")
         try:
-            return getattr(importlib.import_module(module), name)
+            return _find(name)
         except ImportError as error:
+            if name not in _EXTRAS:
+                raise
             missing = str(error.name).partition(".")[0]
             raise ImportError(
-                f"freqsgd.{name} needs {missing}: pip install 'freqsgd[{extra}]'"
+                f"freqsgd.{name} needs {missing}: pip install 'freqsgd[{_EXTRAS[name]}]'"
             ) from error
-    raise AttributeError(f"module 'freqsgd' has no attribute {name!r}")

@@ -18,12 +18,15 @@ each time it occurs.
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+import numpy as np
+
+if TYPE_CHECKING:  # torch takes a second to import
+    from torch import Tensor
 
 __all__ = ["RateLaw", "paper_rates", "token_frequencies"]
 
@@ -72,6 +75,10 @@ class RateLaw:
     weight_decay_power: float = 1.0
 
     def __post_init__(self) -> None:
+        for name in ("lr", "power", "max_lr", "weight_decay", "weight_decay_power"):
+            value = getattr(self, name)
+            if type(value) is not float and not (name == "max_lr" and value is None):
+                object.__setattr__(self, name, number(name, value))
         for name in ("lr", "weight_decay"):
             value = getattr(self, name)
             if not 0.0 <= value < math.inf:
@@ -95,6 +102,19 @@ class RateLaw:
     def decay(self, p: Any, q: Any) -> Any:
         """The part of a row that weight decay takes, for frequency ``p`` and ``q`` in the batch."""
         return _decay(p, q, self.rate(p), self.weight_decay, self.weight_decay_power)
+
+
+def check_counting(
+    *, count: str = "occurrence", tokens_per_sample: int = 1, halflife: float | None = None
+) -> None:
+    """Refuse options of counting that make no sense."""
+    if count not in ("occurrence", "batch"):
+        raise ValueError(f"count must be 'occurrence' or 'batch', got {count!r}")
+    whole = isinstance(tokens_per_sample, int | np.integer)
+    if not whole or isinstance(tokens_per_sample, bool) or tokens_per_sample < 1:
+        raise ValueError(f"tokens_per_sample must be an integer >= 1, got {tokens_per_sample!r}")
+    if halflife is not None and not 0 < number("halflife", halflife) < math.inf:
+        raise ValueError(f"halflife must be a finite number > 0 (or None), got {halflife}")
 
 
 def paper_rates(alpha: float, T: int, L: float) -> tuple[float, float]:
@@ -138,8 +158,17 @@ def token_frequencies(ids: Tensor, num_tokens: int, samples: int | None = None) 
         samples = ids.shape[0] if ids.dim() else 1
     if samples < 1:
         raise ValueError(f"samples must be at least 1, got {samples}")
-    counts = torch.bincount(ids.reshape(-1).long(), minlength=num_tokens)
+    counts = ids.reshape(-1).long().bincount(minlength=num_tokens)
     return (counts.clamp(min=1).double() / samples).float()
+
+
+def number(name: str, value: Any) -> float:
+    """Return an option as a float; refuse what only looks like a number, such as ``"0.1"``."""
+    single = math.prod(getattr(value, "shape", (0,))) == 1  # a tensor or array of one number
+    plain = value.item() if single else value
+    if isinstance(plain, bool) or not isinstance(plain, float | numbers.Real):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    return float(plain)
 
 
 def check_ids(ids: Tensor, rows: int) -> None:
@@ -153,7 +182,9 @@ def check_ids(ids: Tensor, rows: int) -> None:
 
 def check_integers(name: str, x: Tensor) -> None:
     """Refuse a tensor of anything but integers."""
-    if not isinstance(x, Tensor):
+    import torch
+
+    if not isinstance(x, torch.Tensor):
         raise TypeError(f"{name} must be a tensor of integers, got {type(x).__name__}")
     if x.is_floating_point() or x.is_complex() or x.dtype == torch.bool:
         raise TypeError(f"{name} must be integers, got {x.dtype}")

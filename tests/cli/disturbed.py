@@ -45,10 +45,10 @@ def main() -> None:
     save, learn = checkpoint.save, ShardedTrainer.learn
     begun: list[int] = []
 
-    def save_disturbed(path: Any, tensors: Any, description: Any) -> None:
+    def save_disturbed(path: Any, tensors: Any, description: Any) -> Any:
         if path.name == CHECKPOINT:
             disturb("save", description["steps"])
-        save(path, tensors, description)
+        return save(path, tensors, description)
 
     def learn_disturbed(self: Any, *batch: Any) -> None:
         if not begun:

@@ -14,7 +14,9 @@ import torch
 
 import freqsgd
 from freqsgd.cli.app import run as app_run
+from freqsgd.cli.table import print_results
 from freqsgd.training.model_folder import load_encoder, load_model
+from tests.report.made_up import make_results, make_run
 
 QUICK = ["--dim", "4", "--epochs", "2", "--threads", "1"]
 GENERATED = ["--samples", "3000", *QUICK]
@@ -122,10 +124,9 @@ def test_train_and_predict_on_own_data(model, clicks):
     assert printed == (clicks / "p.csv").read_text()
     with (clicks / "p.csv").open() as file:
         told = [float(row["probability"]) for row in csv.DictReader(file)]
-    loaded, _ = load_model(clicks / "m")
-    ids = np.concatenate(
-        list(load_encoder(clicks / "m", loaded).encode_file(str(clicks / "new.csv")))
-    )
+    loaded, description = load_model(clicks / "m")
+    encoder = load_encoder(clicks / "m", loaded, description)
+    ids = np.concatenate(list(encoder.encode_file(str(clicks / "new.csv"))))
     expected = loaded.eval()(torch.from_numpy(ids)).sigmoid().tolist()
     assert told == pytest.approx(expected, abs=1e-5)
     assert ids[2, :2].tolist() == [0, 0]  # never seen: rare
@@ -251,10 +252,31 @@ def test_help_and_version(arguments, code, monkeypatch, capsys):
     assert printed == f"{freqsgd.__version__}\n" if "--version" in arguments else "Usage" in printed
 
 
+@pytest.mark.parametrize("model", ["fm", "deepfm"])
+def test_a_run_that_diverges_with_finite_losses_fails_and_leaves_no_model(
+    model, in_process, tmp_path
+):
+    options = [*GENERATED, "--model", model, "--optimizer", "adam", "--lr", "100", "--out", "m"]
+    said = in_process("train", *options, code=2)
+    (line,) = [line for line in said.err.splitlines() if line.startswith("freqsgd: error")]
+    assert "more than 10 times the 0." in line
+    assert "of a constant prediction" in line
+    assert "try a smaller learning rate" in line
+    assert not (tmp_path / "m" / "model.safetensors").exists()
+
+
+def test_the_table_marks_a_run_that_patience_ended_while_it_learned(capsys):
+    runs = [make_run("sgd", still_learning=True), make_run("cfsgd", still_learning=False)]
+    print_results(make_results(*runs))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if "sgd" in line] == ["sgd*", "cfsgd", "sgd*:"]
+    assert lines[-1].endswith("with a larger --patience it may become better")
+
+
 def test_a_diverging_run_is_reported_and_others_go_on(tmp_path):
     done = run("compare", *GENERATED, "--optimizers", "sgd,cfsgd", "--lr", "sgd=1e8",
                "--out", "out", cwd=tmp_path)  # fmt: skip
-    assert "not a finite number" in done.stdout
+    assert "of a constant prediction" in done.stdout
     runs = json.loads((tmp_path / "out" / "results.json").read_text())["runs"]
     assert [run["stopped"] == "diverged" for run in runs] == [True, False]
     assert "try a smaller learning rate" in error(

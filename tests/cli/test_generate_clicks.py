@@ -53,7 +53,6 @@ def test_defaults_are_those_of_the_small_preset(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--out", ""], "--out is empty"),
         (["--features", "0"], "the number of features must be at least 1"),
         (["--smallest", "50", "--largest", "20"], "the largest size must be at least 50"),
         (["--base-rate", "1.2"], "base rate must be between"),

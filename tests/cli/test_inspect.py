@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import subprocess
@@ -54,13 +55,13 @@ def test_many_fields_with_long_and_odd_names_keep_to_100_columns(tmp_path, run):
         (b"a,b\n1,2\n", ["--features", "c"], "there is no column 'c'"),
         (b"a,b\n1,2\n1,two\n", ["--numeric", "b"], "line 3: b is 'two', not a finite number"),
         (b"a,b\n1,2\n", ["--out", "x.csv"], "cannot make the folder x.csv: File exists"),
-        (b"a,b\n1,2\n", ["--out", ""], "--out is empty: name a folder"),
+        (b"a,b\n1,2\n", ["--out", ""], "--out is empty: name a file or folder"),
         (b"a,b\n1,2\n", ["--features", ","], "--features names no column"),
         (b"a,b\n1,2\n", ["--numeric", ""], "--numeric names no column"),
         (b"a,b\n1,2\n", ["--label", ""], "the name of the label is empty"),
         (b"\n\n\n", [], "x.csv: the first line names no columns"),
         (b"a\n1\n", ["--label", "a"], "x.csv: there is no column but the label"),
-        (b"a;b\n1;2\n", [], "'a;b': semicolons do not separate columns here"),
+        (b"a;b\n1;2\n", [], "'a;b'. The file seems to be separated by ';': use --separator ';'"),
         (b"tea tea milk\n", ["--text"], "no word is seen 5 times; lower --min-count"),
         (b"a,b\n1,2\n", ["--dim", "0"], "dim must be at least 1"),
         (b"a,b\n1,2\n", ["--dataset", "criteo"], "does not go with own files"),
@@ -98,6 +99,26 @@ def test_fields_that_no_corollary_applies_to_are_not_all_listed(tmp_path, run):
     assert len(out.splitlines()) < 39 + 50
     assert "The values of 'c0' are 0 and 1: if it is the label" in " ".join(out.split())
     assert "if it is the label" not in " ".join(run("--data", "x.csv", "--label", "c0").out.split())
+
+
+def test_long_work_is_told_in_lines_from_its_start_to_its_end(tmp_path, run, monkeypatch):
+    names = [f"c{n}" for n in range(60)]
+    rows = [",".join(str((n + k) % 5) for k in range(60)) for n in range(40)]
+    (tmp_path / "wide.csv").write_text("\n".join([",".join(names), *rows]))
+    monkeypatch.setattr("freqsgd.cli.progress._FIRST_LINE", 2.0)
+    clock = itertools.repeat(0)
+    monkeypatch.setattr("freqsgd.cli.progress.monotonic", lambda: float(next(clock)))
+    assert run("--data", "wide.csv").err == ""  # the work of a moment
+    clock = itertools.count()
+    lines = run("--data", "wide.csv").err.splitlines()
+    shares = [
+        re.fullmatch(r"(counting|ranking|describing) (tokens|columns) +[0-9]+%", line)
+        for line in lines
+    ]
+    assert all(shares)
+    assert next(share[1] for share in shares if share[1] != "counting") == "ranking"
+    assert shares[-1][1] == "describing"
+    assert 5 < len(lines) < 60
 
 
 def test_ctrl_c_says_so(tmp_path, run, monkeypatch):

@@ -72,15 +72,6 @@ def test_a_rate_at_the_end_of_its_grid_is_told_with_what_to_do(capsys):
     )
 
 
-def test_a_run_of_an_absurd_ne_has_diverged(capsys):
-    runs = [make_streamed("cfsgd"), make_streamed("adagrad", train_ne=45.678, lr=3.0)]
-    lines = printed(capsys, make_one_pass(*runs))
-    assert lines[4].split()[:5] == ["adagrad", "3", "-", "-", "-"]
-    assert lines[-1] == (
-        "adagrad diverged: the NE while training is 45.7 at lr 3: try a smaller learning rate"
-    )
-
-
 def test_one_of_a_kind_is_no_plural(capsys):
     results = make_one_pass(make_streamed("cfsgd"))
     results["dataset"] |= {"days": ["1"], "fields": 1}

@@ -21,6 +21,7 @@ pytest.importorskip("matplotlib", reason='needs matplotlib: pip install "freqsgd
 from freqsgd.cli import paper as command_module
 from freqsgd.cli.paper_table import print_paper
 from freqsgd.paper import running
+from freqsgd.paper.running import chosen_figures, run_paper
 from tests.paper.tiny import PROGRAM, ROOT, figure
 from tests.paper.tiny import run as tiny_run
 
@@ -135,10 +136,11 @@ def paper(tmp_path, monkeypatch, in_process):
     def command(*arguments, runs=None, code=0):
         runs = runs or {"a": tiny_run()}
         figures = [figure(name, name) for name in runs]
-        table = partial(running.run_paper, runs=runs, figures=figures, program=PROGRAM)
-        chosen = partial(running.chosen_figures, figures=figures)
-        monkeypatch.setattr(command_module, "run_paper", table)
-        monkeypatch.setattr(command_module, "chosen_figures", chosen)
+        table = partial(run_paper, runs=runs, figures=figures, program=PROGRAM)
+        monkeypatch.setattr(running, "run_paper", table)
+        monkeypatch.setattr(
+            running, "chosen_figures", lambda names, _=None: chosen_figures(names, figures)
+        )
         return in_process("paper", *arguments, code=code)
 
     return command

@@ -13,10 +13,9 @@ from typer.testing import CliRunner
 
 from freqsgd.bench import measuring
 from freqsgd.bench.store import KIND
-from freqsgd.cli import bench as bench_command
 from freqsgd.cli.app import app
 from freqsgd.cli.quantity import quantity
-from freqsgd.data.dataset import DataError
+from freqsgd.data.dataset import DataError, DataWarning
 from tests.bench.test_bench import TINY
 from tests.distributed.test_prediction import document
 
@@ -130,17 +129,30 @@ def test_data_has_its_own_sizes(tmp_path: Path) -> None:
     bags = [["x"], ["y", "z"], []] * 20
     frame = {"user": list(range(60)), "tags": bags, "click": [0, 1, 1] * 20}
     pl.DataFrame(frame).write_parquet(path)
-    columns = "--label click --features user,tags --dim 8 --data"
+    columns = "--features user,tags --dim 8 --data"
     size = planned(columns, path)["size"]
     assert (size["features"], size["tokens_per_example"], size["dim"]) == (2, 3, 8)
+    assert size["rows"] == 60 + 1 + 3 + 1  # users and tags, and a row each for those not seen
+    assert planned(f"--label click {columns}", path)["size"] == size
     assert planned(f"--hash-rows user=100,tags=50 {columns}", path)["size"]["rows"] == 150
     assert planned("--dataset synthetic")["size"]["features"] == 2
     assert planned("--dataset clicks-small --hash-rows 1e6")["size"]["rows"] == 16 * 10**6
 
 
+def test_sizes_of_data_need_no_label_and_no_perfect_rows(tmp_path: Path) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_text("user,price,rating\nu,1.5,7\nv,none,3\nw,2,x\nbroken\n")
+    with pytest.warns(DataWarning, match="2 malformed rows among the first 4"):
+        size = planned("--features user --numeric price --data", path)["size"]
+    assert size["rows"] == 2 + 1 + 2 + 1  # u and w; two bins
+    hashed = planned("--features user --numeric price --hash-rows 50 --data", path)
+    assert hashed["size"]["rows"] == 100
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     [
+        ("--data x.csv", "x.csv: name the columns: --features a,b, or --numeric"),
         ("", "say how large it is: --features 800 --rows 1e8"),
         ("--features 3", "say how large it is"),
         ("--features 3 --rows many", "--rows takes a number"),
@@ -183,8 +195,8 @@ def test_memory_that_is_not_given_is_that_of_this_machine(monkeypatch: pytest.Mo
 def test_bench_keeps_what_plan_predicts_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bench_command, "FULL", TINY)
-    monkeypatch.setattr(bench_command, "QUICK", TINY)
+    monkeypatch.setattr("freqsgd.bench.FULL", TINY)
+    monkeypatch.setattr("freqsgd.bench.QUICK", TINY)
     told = run("bench")
     assert "FM, torch EmbeddingBag(sparse) + Adagrad" in told
     assert "quick: tables this small fit the cache" in told
@@ -199,7 +211,7 @@ def test_bench_keeps_what_plan_predicts_from(
 def test_a_quick_bench_does_not_replace_a_full_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bench_command, "QUICK", TINY)
+    monkeypatch.setattr("freqsgd.bench.QUICK", TINY)
     kept = tmp_path / "cache" / "bench.json"
     kept.parent.mkdir()
     kept.write_text("of a full run")
@@ -213,14 +225,14 @@ def test_a_target_that_cannot_be_written_is_told_before_measuring(
     def measured(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(bench_command, "measure", measured)
+    monkeypatch.setattr("freqsgd.bench.measure", measured)
     file = tmp_path / "file"
     file.touch()
     with pytest.raises(DataError, match="it is a folder; name a file in it"):
         run("bench --out", tmp_path)
     with pytest.raises(DataError, match="file is no folder"):
         run("bench --out", file / "host.json")
-    monkeypatch.setattr("freqsgd.cli.targets.os.access", lambda *_: False)
+    monkeypatch.setattr("freqsgd.data.files.os.access", lambda *_: False)
     with pytest.raises(DataError, match="no permission to write in"):
         run("bench --out", tmp_path / "new" / "host.json")
     assert not (tmp_path / "new").exists()
@@ -241,7 +253,7 @@ def test_an_interrupted_bench_writes_nothing(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(measuring, "copy_rates", interrupt)
-    monkeypatch.setattr(bench_command, "QUICK", TINY)
+    monkeypatch.setattr("freqsgd.bench.QUICK", TINY)
     result = CliRunner().invoke(app, ["bench", "--quick"])
     assert result.exit_code == 130
     assert not (tmp_path / "cache").exists()

@@ -8,13 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from freqsgd.data import encoding
-from freqsgd.data.dataset import DataError
+from freqsgd.data.dataset import DataError, DataWarning
+from freqsgd.data.loading import check_samples
 from freqsgd.data.options import DataOptions, load
 
 LOAD = """
@@ -107,6 +109,96 @@ def test_a_damaged_cache_is_rebuilt(tmp_path, cache, encoded, name, damage):
     assert np.array_equal(load(options).ids, before)
     assert len(encoded) == 2
     assert not list((cache / "encoded").glob(".building-*"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("ids.bin", np.int32(2**31 - 1).tobytes()),
+        ("ids.bin", np.int32(2).tobytes()),
+        ("labels.bin", b"\xff"),
+        ("labels.bin", b"\x01"),
+    ],
+)
+@pytest.mark.parametrize("read_before", [False, True])
+def test_an_edit_at_equal_size_is_encoded_anew_with_one_line(
+    tmp_path, cache, encoded, monkeypatch, name, content, read_before
+):
+    monkeypatch.setattr("freqsgd.data.cache._SETTLED_SECONDS", 0.02)
+    options = write(tmp_path)
+    before = load(options)
+    ids, labels = np.array(before.ids), np.array(before.labels)
+    (path,) = (cache / "encoded").glob(f"clicks-*/{name}")
+    if read_before:
+        time.sleep(0.05)
+        load(options)
+        assert (path.parent / "seen.json").exists()
+    times = path.stat()
+    with path.open("r+b") as file:
+        file.write(content)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # as if nobody had been here
+    with pytest.warns(
+        DataWarning, match=f"{name} was changed after it was written; .* anew"
+    ) as said:
+        after = load(options)
+    assert len(said) == 1
+    assert np.array_equal(after.ids, ids)
+    assert np.array_equal(after.labels, labels)
+    assert len(encoded) == 2
+
+
+def test_files_that_were_compared_are_not_read_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("freqsgd.data.cache._SETTLED_SECONDS", 0.02)
+    options = write(tmp_path)
+    load(options)
+    time.sleep(0.05)
+    load(options)
+    monkeypatch.setattr("freqsgd.data.cache._digest", None)  # which cannot be called
+    load(options)
+
+
+def test_a_folder_under_the_name_of_another_is_not_used(tmp_path, cache, encoded):
+    options = write(tmp_path)
+    rare = replace(options, min_count=9)
+    wanted = np.array(load(rare).ids)
+    (second,) = (cache / "encoded").glob("clicks-[!s]*")
+    load(options)
+    (first,) = set((cache / "encoded").glob("clicks-[!s]*")) - {second}
+    first.rename(tmp_path / "aside")
+    second.rename(first)
+    (tmp_path / "aside").rename(second)
+    with pytest.warns(DataWarning, match=r"whole\.json is of another folder"):
+        assert np.array_equal(load(rare).ids, wanted)
+    assert len(encoded) == 3
+
+
+def test_a_cache_of_an_earlier_version_is_built_anew_without_a_word(tmp_path, cache, encoded):
+    options = write(tmp_path)
+    load(options)
+    (seal,) = (cache / "encoded").glob("clicks-[!s]*/whole.json")
+    seal.write_text('{"key": {}, "sizes": {}}')
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(options)
+    assert len(encoded) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "says"),
+    [
+        ("ids.bin", np.full(50, 99, np.int32), "an id that is out of range"),
+        ("ids.bin", np.full(50, -1, np.int32), "an id that is out of range"),
+        ("labels.bin", np.full(50, 255, np.uint8), "a label of 255"),
+        ("labels.bin", np.zeros(49, np.uint8), "49 labels"),
+    ],
+)
+def test_encoded_samples_that_cannot_be_are_found(tmp_path, cache, name, array, says):
+    load(write(tmp_path))
+    (path,) = (cache / "encoded").glob(f"clicks-*/{name}")
+    check_samples(path.parent)
+    array.tofile(path)
+    with pytest.raises(ValueError, match=says):
+        check_samples(path.parent)
 
 
 def test_a_full_disk_is_reported_and_nothing_is_left(tmp_path, cache, monkeypatch):

@@ -14,6 +14,7 @@ API = [page for page in sorted(DOCS.glob("api/*.md")) if page.name != "index.md"
 LISTED = {page: re.findall(r"^::: (\S+)$", page.read_text("utf-8"), re.MULTILINE) for page in API}
 LAZY = {"DeepFMClassifier", "FMClassifier", "Word2Vec"}  # names of freqsgd that load when used
 INSIDE = {  # parts of the package that no page lists, and why
+    "_lazy": "imports names of packages",
     "cli": "docs/cli.md shows its commands",
     "estimators": "freqsgd.sklearn is its public name",
     "kernels": "may change",

@@ -111,7 +111,7 @@ def test_the_learning_rate_finds_itself():
     X, y = clicks(2000)
     estimator = FMClassifier(dim=4, patience=None, epochs=1).fit(X, y)
     data = as_dataset(X, y, X[:0], y[:0])
-    settings = Settings(dim=4, patience=None, epochs=1)
+    settings = Settings(dim=4, patience=None)  # epochs do not matter
     assert estimator.lr_ == find_lr(data, Rule("cfsgd", 1.0), settings)
     assert FMClassifier(dim=4, epochs=1).partial_fit(X, y).lr_ == estimator.lr_
 
@@ -248,6 +248,7 @@ BAD_OPTIONS = [
     ({"numeric": [2]}, "numeric names a column 2, which X does not have"),
     ({"numeric": [0], "numeric_rule": "cubes"}, "unknown numeric rule 'cubes'"),
     ({"lr": 1e30}, "not a finite number.*smaller learning rate"),
+    ({"lr": 100.0, "optimizer": "adam"}, "more than 10 times the .*smaller learning rate"),
 ]
 
 

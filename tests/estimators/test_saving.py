@@ -189,7 +189,7 @@ def test_a_model_whose_optimizer_is_gone_goes_on_with_a_new_one(kind, optimizer,
 
 
 DAMAGED = {
-    "[]": "it describes no columns",
+    "[]": "its JSON is not one object",
     "{}": "it has no 'format'",
     '{"format": 1}': "it has no 'columns'",
     '{"format": 1, "columns": 7}': "it describes no columns",

@@ -211,6 +211,19 @@ def test_streams_refuse_what_they_cannot_learn_from():
     for kind in (FMClassifier, DeepFMClassifier):
         with pytest.raises(DataError, match=r"not a finite number in step 0.*smaller lr"):
             kind(DIM, lr=1e30).partial_fit(X, y)  # of which the only step does not know
+        wild = kind(DIM, lr=1000.0, optimizer="adam")
+        with pytest.raises(DataError, match=r"more than 10 times the 0.69 of .*smaller lr"):
+            wild.partial_fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [FMClassifier, DeepFMClassifier])
+def test_a_few_surprising_rows_are_no_divergence(kind):
+    X = np.array([["a", "b"]] * 2000)
+    estimator = kind(DIM, lr=1.0).partial_fit(X, np.zeros(2000), classes=[0, 1])
+    for _ in range(30):
+        estimator.partial_fit(X, np.zeros(2000))
+    assert estimator.predict_proba(X[:1])[0, 1] < 0.01
+    estimator.set_params(lr=1e-6).partial_fit(X[:20], np.ones(20))
 
 
 class Interrupted:

@@ -25,7 +25,7 @@ def plain_read(path, format):
 def parts(folder):
     """Name, tokens, vectors and linear weights of each field, straight from the model."""
     model, description = load_model(folder)
-    encoder = load_encoder(folder, model)
+    encoder = load_encoder(folder, model, description)
     table = model.tokens.weight.detach().numpy()
     first = 0
     for number, (name, size) in enumerate(zip(description["fields"], model.sizes, strict=True)):

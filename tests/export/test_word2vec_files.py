@@ -70,7 +70,8 @@ def test_bytes_are_told_from_text_whatever_they_are(tmp_path, dim, mark):
         bits = rng.integers(0, 2**32, (4, dim), np.uint32)
         matrix = np.nan_to_num(bits.view(np.float32), nan=1.5)
         for format in FORMATS:
-            Vectors([f"{mark}{row}" for row in range(4)], matrix).save(tmp_path / "file", format)
+            vectors = Vectors([f"{mark}{row}" for row in range(4)], matrix)
+            vectors.save(tmp_path / "file", format, force=True)
             found = Vectors.load(tmp_path / "file")
             assert np.array_equal(found.matrix, matrix), number
 

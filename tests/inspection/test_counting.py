@@ -85,7 +85,9 @@ def test_without_features_every_column_but_the_label_is_a_field(table):
     path = str(folder / "clicks.parquet")
     names = [field.name for field in counted(path=path, label="click", numeric=("price",)).fields]
     assert names == ["user", "shop", "tags", "price"]
-    assert len(counted(path=path).fields) == 5
+    assert len(counted(path=path, numeric=("price",)).fields) == 5
+    with pytest.raises(DataError, match=r"column 'price' holds .*--numeric"):
+        counted(path=path)
 
 
 def test_rare_tokens_count_as_one_and_take_one_row(table):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import warnings
 from typing import Any
 
 import pytest
@@ -259,9 +261,69 @@ def test_counts_that_fade_are_the_same_on_all_ranks(ranks: Ranks) -> None:
     assert_same(results, train_alone("cfsgd", False, options, batches))
 
 
+def warnings_on_rank(rank: int, watched: bool, batches: list[Batch]) -> list[str]:
+    model = make_model(sparse=True)
+    ddp = DistributedDataParallel(model)
+    opt = make_optimizer(model, "cfsgd", {})
+    if watched:
+        freqsgd.watch(ddp, opt)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for batch in batches:
+            loss_of(ddp, share_of(rank, batch)).backward()
+            opt.step()
+            opt.zero_grad()
+    return [str(w.message) for w in caught if "freqsgd.watch(model, optimizer)" in str(w.message)]
+
+
+def test_merged_gradients_of_ranks_that_nobody_watches_are_told_once(ranks: Ranks) -> None:
+    for told in ranks.run(warnings_on_rank, False, make_batches()):
+        assert len(told) == 1
+        assert "is coalesced, as DDP delivers it" in told[0]
+    assert ranks.run(warnings_on_rank, True, make_batches()) == [[], []]
+
+
+def copy_on_rank(rank: int) -> list[str]:
+    """A pair of which only one rank may have a copy must not wait for the others."""
+    model = make_model(sparse=False)
+    opt = make_optimizer(model, "cfsgd", {})
+    freqsgd.watch(DistributedDataParallel(model), opt)
+    if rank:
+        return []
+    model, opt = copy.deepcopy((model, opt))
+    loss_of(model, make_batches()[0]).backward()
+    try:
+        opt.step()
+    except RuntimeError as error:
+        return [str(error)]
+    return ["no error"]
+
+
+def test_a_copy_takes_no_part_in_gathering_and_says_that_nobody_counts(ranks: Ranks) -> None:
+    (said,), _ = ranks.run(copy_on_rank)
+    assert "call freqsgd.watch(model, optimizer) once" in said
+
+
 @pytest.mark.parametrize("ddp_option", ["gradient_as_bucket_view", "static_graph"])
 def test_options_of_ddp_change_nothing(ranks: Ranks, ddp_option: str) -> None:
     """With views, the gradients of all parameters lie in one buffer."""
     batches = make_batches()
     results = ranks.run(train_on_rank, "cfsgd", False, {}, batches, 1, {ddp_option: True})
     assert_same(results, train_alone("cfsgd", False, {}, batches))
+
+
+def shard_and_step(rank: int) -> None:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    model = nn.Sequential(nn.Embedding(50, 8), nn.Linear(8, 1))
+    fully_shard(model, mesh=init_device_mesh("cpu", (WORLD,)))
+    opt = CFSGD(model.parameters(), lr=0.1)
+    for _ in range(2):
+        model(torch.tensor([1, 2])).sum().backward()  # rows of the first rank alone
+        opt.step()
+        opt.zero_grad()
+
+
+def test_shards_of_fsdp_are_stepped_without_collectives(ranks: Ranks) -> None:
+    ranks.run(shard_and_step)

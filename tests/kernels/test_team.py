@@ -42,6 +42,16 @@ def test_it_notices_when_the_machine_changes(monkeypatch):
     assert machine.calls(team, 1100)[-1] == 2
 
 
+def test_calls_that_try_a_number_are_named_before(monkeypatch):
+    machine, team, used = Machine(monkeypatch, {1: 1.0, 2: 3.0}), Team(2), []
+    for _ in range(100):
+        trial = team.is_trial
+        used.append((trial, *machine.calls(team, 1)))
+    assert used[:3] == [(True, 2), (True, 1), (False, 1)]
+    assert set(used[2:]) == {(False, 1), (True, 2)}
+    assert not Team(1).is_trial
+
+
 def test_one_thread_is_one(monkeypatch):
     assert set(Machine(monkeypatch, {1: 1.0}).calls(Team(1), 50)) == {1}
     with pytest.raises(ValueError, match="at least 1, got 0"):

@@ -295,3 +295,9 @@ def test_a_model_with_a_head_learns():
 
 def test_the_package_finds_it_lazily():
     assert freqsgd.nn.CFEmbedding is CFEmbedding
+
+
+@pytest.mark.parametrize("options", [{"lr": "0.1"}, {"power": "0.5"}, {"lr": True}])
+def test_options_that_only_look_like_numbers_are_refused(options):
+    with pytest.raises(ValueError, match="must be a number"):
+        CFEmbedding(4, 2, **{"lr": 0.1, **options})

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from torch import nn
 
 from freqsgd import CFSGD, FASGD
+
+UNIFORM = torch.full((3,), 0.5)
 
 
 def step(emb, opt, ids):
@@ -161,16 +165,58 @@ def test_a_saved_state_moves_to_the_device_of_its_table():
     assert counts.dtype == torch.int64
 
 
-def test_the_state_of_another_optimizer_is_refused():
-    emb = nn.Embedding(3, 2)
-    adam = torch.optim.Adam(emb.parameters())
-    fasgd = FASGD(emb.parameters(), 0.1, frequencies=torch.full((3,), 0.5))
-    emb(torch.tensor([1])).sum().backward()
-    adam.step()
-    opt = CFSGD(emb.parameters(), 0.1)
-    for other, key in ((adam, "exp_avg"), (fasgd, "frequencies")):
-        with pytest.raises(ValueError, match=f"not the state of a CFSGD: it holds .*{key}"):
-            opt.load_state_dict(other.state_dict())
+def fasgd(params, frequencies=UNIFORM):
+    return FASGD(params, 0.1, frequencies=frequencies)
+
+
+@pytest.mark.parametrize("stepped", [False, True])
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        (torch.optim.SGD, "momentum"),
+        (torch.optim.Adam, "betas"),
+        (torch.optim.Adagrad, "lr_decay"),
+        (fasgd, "lack .*count"),
+        (lambda params: fasgd(params, None), "lack .*count"),
+    ],
+    ids=["sgd", "adam", "adagrad", "fasgd", "fasgd without tables"],
+)
+def test_the_state_of_another_optimizer_is_refused(make, found, stepped):
+    """Before its first step, its groups alone tell."""
+    table = nn.Parameter(torch.randn(3, 2))
+    other = make([table])
+    if stepped:
+        table.grad = torch.ones(3, 2)
+        other.step()
+    opt = CFSGD([table], 0.1)
+    kept = copy.deepcopy(opt.state_dict())
+    with pytest.raises(ValueError, match=f"not the state of a CFSGD: .*{found}.*that saved it"):
+        opt.load_state_dict(other.state_dict())
+    assert opt.state_dict() == kept
+
+
+def test_state_that_is_not_of_the_options_is_refused():
+    opt = CFSGD([nn.Parameter(torch.randn(3, 2))], 0.1)
+    state = opt.state_dict()
+    with pytest.raises(ValueError, match=r"not the state of a CFSGD: it holds .*exp_avg"):
+        opt.load_state_dict({**state, "state": {0: {"exp_avg": torch.zeros(3, 2)}}})
+    state["param_groups"][0]["fused"] = "yes"
+    with pytest.raises(ValueError, match="fused must be None, True or False, got 'yes'"):
+        opt.load_state_dict(state)
+    with pytest.raises(ValueError, match=r"not the state of a CFSGD: it has no .*param_groups"):
+        opt.load_state_dict(nn.Linear(2, 1).state_dict())
+
+
+def test_fasgd_refuses_state_without_its_frequencies():
+    table = nn.Parameter(torch.randn(3, 2))
+    opt = fasgd([table])
+    with pytest.raises(ValueError, match=r"not the state of a FASGD: its groups hold .*count"):
+        opt.load_state_dict(CFSGD([table], 0.1).state_dict())
+    with pytest.raises(ValueError, match=r"no frequencies for the table of shape \(3, 2\)"):
+        opt.load_state_dict({**opt.state_dict(), "state": {0: {}}})
+    assert opt.frequencies(table).tolist() == UNIFORM.tolist()
+    with pytest.raises(ValueError, match=r"not the state of a FASGD: its groups lack .*momentum"):
+        opt.load_state_dict(torch.optim.SGD([table], 0.1).state_dict())
 
 
 def test_unknown_parameters_have_no_counts():

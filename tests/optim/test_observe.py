@@ -217,6 +217,28 @@ def test_watch_counts_only_training_with_gradients_and_stops_when_removed():
     assert opt.counts(emb.weight).tolist() == [0, 0, 2, 0, 0, 0]
 
 
+@pytest.mark.parametrize("options", [{}, {"halflife": 10.0}])
+def test_watch_marks_tables_at_once(options):
+    emb = embedding(False)
+    opt = CFSGD(emb.parameters(), 0.1, **options)
+    assert opt.rates(emb.weight).shape == ()
+    handle = watch(emb, opt)
+    assert opt.rates(emb.weight).tolist() == [0.1] * 6
+    assert opt.counts(emb.weight).tolist() == [0] * 6
+    handle.remove()
+    emb(torch.tensor([1])).sum().backward()
+    with pytest.raises(RuntimeError, match=r"freqsgd.watch\(model, optimizer\)"):
+        opt.step()  # a table it remains
+
+
+def test_watch_gives_counters_to_fasgd_only_where_it_counts():
+    for decay, keys in ((0.0, {"frequencies"}), (0.1, {"frequencies", "counts"})):
+        emb = embedding(False)
+        opt = FASGD(emb.parameters(), 0.1, frequencies=torch.ones(6), weight_decay=decay)
+        watch(emb, opt)
+        assert keys == opt.state[emb.weight].keys() & {"frequencies", "counts"}
+
+
 def test_watching_twice_or_watching_nothing_is_refused():
     emb = embedding(False)
     opt = CFSGD(emb.parameters(), 0.1)

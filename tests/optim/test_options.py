@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -52,6 +53,21 @@ def test_the_signatures_are_those_that_others_build_on():
         ({"weight_decay_power": 1.1}, "weight_decay_power must lie in"),
         ({"halflife": 0}, "halflife must be a finite number > 0"),
         ({"halflife": math.inf}, "halflife must be a finite number > 0"),
+        ({"lr": "0.1"}, "lr must be a number, got '0.1'"),
+        ({"lr": True}, "lr must be a number, got True"),
+        ({"lr": None}, "lr must be a number, got None"),
+        ({"lr": torch.ones(2)}, "lr must be a number, got tensor"),
+        ({"lr": torch.tensor(True)}, "lr must be a number, got tensor"),
+        ({"lr": 1j}, "lr must be a number, got 1j"),
+        ({"power": "0.5"}, "power must be a number, got '0.5'"),
+        ({"max_lr": "3"}, "max_lr must be a number, got '3'"),
+        ({"weight_decay": None}, "weight_decay must be a number, got None"),
+        ({"weight_decay_power": "1"}, "weight_decay_power must be a number, got '1'"),
+        ({"halflife": "5"}, "halflife must be a number, got '5'"),
+        ({"tokens_per_sample": True}, "tokens_per_sample must be an integer >= 1, got True"),
+        ({"maximize": "no"}, "maximize must be True or False, got 'no'"),
+        ({"fused": "yes"}, "fused must be None, True or False, got 'yes'"),
+        ({"fused": 1}, "fused must be None, True or False, got 1"),
     ],
 )
 def test_senseless_options_are_refused_in_the_constructor_and_in_groups(options, message):
@@ -59,6 +75,11 @@ def test_senseless_options_are_refused_in_the_constructor_and_in_groups(options,
         CFSGD([table()], **{"lr": 0.1, **options})
     with pytest.raises(ValueError, match=message):
         CFSGD([{"params": [table()], **options}], 0.1)
+
+
+def test_whether_a_group_holds_tables_is_true_or_false():
+    with pytest.raises(ValueError, match="table must be True or False, got 'yes'"):
+        CFSGD([{"params": [table()], "table": "yes"}], 0.1)
 
 
 def test_misspelt_options_are_refused():
@@ -151,6 +172,14 @@ def test_what_is_not_a_tensor_or_not_our_optimizer_is_refused_in_words():
         opt.observe(weights, [1, 2])
     with pytest.raises(TypeError, match="watch needs a CFSGD or FASGD, got SGD"):
         freqsgd.watch(nn.Embedding(2, 2), torch.optim.SGD([weights], 0.1))
+
+
+@pytest.mark.parametrize(
+    "lr", [1, np.float32(1), np.int64(1), np.array(1.0), torch.tensor(1), torch.tensor([1.0])]
+)
+def test_numbers_of_every_kind_are_taken(lr):
+    weights = table()
+    assert CFSGD([weights], lr).rates(weights).item() == 1.0
 
 
 def test_integers_of_every_kind_are_taken():
@@ -315,7 +344,10 @@ def test_options_that_go_wrong_later_are_refused_at_the_step():
     opt.param_groups[0]["count"] = "batches"
     with pytest.raises(ValueError, match="count must be"):
         opt.step()
-    opt.param_groups[0].update(count="occurrence", halflife=5.0)
+    opt.param_groups[0].update(count="occurrence", fused="no")
+    with pytest.raises(ValueError, match="fused must be"):
+        opt.step()
+    opt.param_groups[0].update(fused=None, halflife=5.0)
     with pytest.raises(RuntimeError, match="halflife was switched on or off"):
         opt.step()
 
@@ -367,3 +399,15 @@ def test_public_names_are_documented():
         for attribute, member in members:
             if callable(member) and not attribute.startswith("_"):
                 assert member.__doc__, f"{name}.{attribute}"
+
+
+def test_options_of_numpy_and_torch_become_plain_numbers():
+    emb = nn.Embedding(4, 2, sparse=True)
+    options = {"weight_decay": torch.tensor([0.1]), "power": np.float32(0.5), "max_lr": Fraction(3)}
+    opt = CFSGD(emb.parameters(), 0.1, fused=np.bool_(False), halflife=np.array(9), **options)
+    emb(torch.tensor([1, 1])).sum().backward()
+    opt.step()
+    (group,) = opt.state_dict()["param_groups"]
+    kinds = (type(None), bool, int, float, str, list)
+    assert {key: value for key, value in group.items() if type(value) not in kinds} == {}
+    assert group["fused"] is False

@@ -96,6 +96,17 @@ def test_what_is_smaller_than_in_the_paper_is_said_with_its_numbers(run, kind, w
     assert not way.smaller.endswith(".")  # the report ends the sentence
 
 
+@each_way
+def test_recommenders_end_by_the_papers_patience(run, kind, way):
+    command = shlex.split(way.command)
+    options = parsed(command)
+    if command[0] not in ("compare", "tune") or "--loss" in command or "--one-pass" in command:
+        return
+    values = preset("paper", options["dataset"], options["model"], "sgd") or {}
+    from_preset = values.get("patience") if command[0] == "compare" else None
+    assert (options["patience"] if "--patience" in command else from_preset) == 2
+
+
 def test_words_are_compared_at_the_papers_sizes():
     for name in ("cbow", "skipgram"):
         assert given(RUNS[name].full) == {"dim": "300", "epochs": "20"}

@@ -126,30 +126,6 @@ def test_rates_are_drawn_by_optimizer_with_the_chosen_one_marked():
         assert "Diverged: Adagrad at 0.2." in told
 
 
-def test_a_rate_of_an_absurd_ne_has_diverged(tmp_path):
-    results = make_one_pass(*map(make_streamed, ("cfsgd", "adagrad")))
-    results["runs"][1]["search"][4]["train_ne"] = 1234.5
-    results["runs"][1]["search"][3]["train_ne"] = 9.9
-    chart = charts(results)["rates"]
-    assert len(chart.figure.data[1].x) == 4
-    assert "<td>diverged: the NE while training is 1,234.5</td>" in chart.data
-    for told in (chart.note, words(results)["Learning rates"]):
-        assert "Diverged: Adagrad at 0.2." in told
-
-
-def test_a_run_of_an_absurd_ne_has_diverged(tmp_path):
-    wild = make_streamed("adagrad", train_ne=45.678, test_ne=33.44, test_auc=0.51234)
-    results = make_one_pass(make_streamed("cfsgd"), wild)
-    told = words(results)
-    assert told["Read with care"].startswith(
-        "Adagrad diverged after 1,800,000 examples: the NE while training is 45.7 at lr 0.05"
-    )
-    assert told["Evaluation NE"].startswith("CF-SGD has the lowest, 0.81110, and no other run")
-    text = elements(results, tmp_path).text
-    assert "33.44" not in text
-    assert "0.5123" not in text
-
-
 def test_lines_of_fewer_than_three_windows_are_not_drawn(tmp_path):
     over_the_run = {"window-ne", "lifetime-ne", "difference", "calibration", "auc"}
     results = make_one_pass(*map(make_streamed, ("cfsgd", "adagrad")))

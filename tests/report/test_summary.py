@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from freqsgd.report.headline import headline
 from freqsgd.report.kinds import kind_of
 from freqsgd.report.results import read_results
+from freqsgd.report.sections import curves_title
 from freqsgd.report.summary import summarize
 from tests.report.made_up import make_results, make_run, plain, point
 
@@ -355,3 +356,42 @@ def test_the_best_of_several_runs_speaks_for_an_optimizer():
     assert (
         "CF-SGD (lr 2.0) got there in epoch 1" in statements(make_results(*runs))["CF-SGD and SGD"]
     )
+
+
+def test_no_headline_is_built_on_a_run_that_patience_ended_while_it_learned():
+    slow = run_of("sgd", 0.6, 0.7, 0.71, 0.705)
+    runs = [run_of("cfsgd", 0.72, 0.73, 0.72), run_of("adam", 0.7, 0.725, 0.72)]
+    title = "CF-SGD as good as SGD's best"
+    told, fair = statements(make_results(slow, *runs)), tiles(make_results(slow, *runs))
+    assert fair[title][0] == "epoch 1"
+    assert "3.0 times fewer epochs" in told["CF-SGD and SGD"]
+    assert curves_of(slow, *runs) == "Learning curves: what takes SGD 3 epochs takes CF-SGD 1"
+
+    marked = make_results({**slow, "still_learning": True}, *runs)
+    assert title not in tiles(marked)
+    told = statements(marked)
+    assert told["CF-SGD and SGD"].endswith("CF-SGD got there in epoch 1 after 1.0 s.")
+    assert told["Read with care"].startswith(
+        "SGD ended by patience after epoch 4 while its training and validation losses still fell: "
+        "it might have become better. Compare it with a larger patience."
+    )
+    assert curves_of({**slow, "still_learning": True}, *runs) == "Learning curves"
+
+
+@pytest.mark.parametrize("marked", ["cfsgd", "adam"])
+def test_no_distance_is_shown_to_a_run_that_patience_ended_while_it_learned(marked):
+    runs = [
+        run_of(name, 0.6, 0.7, 0.69, still_learning=name == marked) for name in ("cfsgd", "adam")
+    ]
+    assert "Highest validation AUC" in tiles(make_results(*runs))
+    assert not [title for title in tiles(make_results(*runs)) if "less" in title]
+
+
+def test_that_sgd_was_ahead_is_told_whatever_ended_it():
+    runs = [run_of("cfsgd", 0.6, 0.61), run_of("sgd", 0.6, 0.7, still_learning=True)]
+    assert tiles(make_results(*runs))["CF-SGD as good as SGD's best"][0] == "never"
+
+
+def curves_of(*runs: dict[str, Any]) -> str:
+    read = read_results(make_results(*runs))
+    return plain(curves_title(read, kind_of(read)))

@@ -63,6 +63,50 @@ def test_all_examples_in_order(tmp_path, kind):
     assert everything(stream.chunks(2, 3)) == []
 
 
+def without_header(folder):
+    """The files of three days, semicolons between cells, and what is said of them."""
+    frames = three_days(folder, ".data")
+    for path in folder.rglob("*.data"):
+        frame = pl.read_csv(path, infer_schema=False)
+        frame.write_csv(path.with_suffix(".part"), separator=";", include_header=False)
+        path.unlink()
+    (folder / "day-11" / "a.part").unlink()  # it has no line at all
+    return pl.concat(frames), {"separator": ";", "columns": tuple(frames[0].columns)}
+
+
+def test_days_without_headers_in_files_of_any_name(tmp_path):
+    together, dialect = without_header(tmp_path)
+    stream = stream_of(tmp_path / "day-*" / "*.part", **dialect)
+    found = everything(stream.chunks(0, 3))
+    assert [each[0] for each in found] == slow_ids(together)
+    assert [each[1] for each in found] == together["click"].to_list()
+
+
+def test_a_stream_that_is_read_otherwise_is_another(tmp_path):
+    _, dialect = without_header(tmp_path)
+    pattern = tmp_path / "day-*" / "*.part"
+    first = stream_of(pattern, **dialect)
+    assert first.fingerprint == stream_of(pattern, **dialect).fingerprint
+    item, other, *rest = dialect["columns"]
+    swapped = stream_of(pattern, separator=";", columns=(other, item, *rest))
+    assert swapped.fingerprint != first.fingerprint
+
+
+def test_a_dictionary_remembers_how_files_are_read(tmp_path, cache):
+    together, dialect = without_header(tmp_path)
+    file = tmp_path / "day-9" / "a-2.part"
+    dataset = load(DataOptions(path=str(file), label="click", features=("user", "item"), **dialect))
+    dataset.encoder.save(tmp_path)
+    more = {"features": (), "hash_rows": "", "dictionary": str(tmp_path)}
+    stream = stream_of(file, **more)
+    ids = [each[0] for each in everything(stream.chunks(0, 1))]
+    assert np.array_equal(ids, dataset.ids)
+    named = tmp_path / "named.csv"
+    together[:50].write_csv(named)
+    stream = stream_of(named, **more, separator=",")
+    assert np.array_equal([each[0] for each in everything(stream.chunks(0, 1))], dataset.ids)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_rest_from_every_position(tmp_path, kind):
     three_days(tmp_path, kind)

@@ -14,10 +14,10 @@ from scipy import stats
 from freqsgd.data.dataset import DataError, Dataset, Field, Splits
 from freqsgd.training import Rule, Settings, compare, fit
 from freqsgd.training.engine import engine_for
-from freqsgd.training.fit import InterruptedFitError
 from freqsgd.training.gradients import bucket_norms, buckets, squared_norms
 from freqsgd.training.moments import relate, row_moments, scatter
 from freqsgd.training.prepare import build_model
+from freqsgd.training.recommender_fit import InterruptedFitError
 from tests.training.made_up import dataset
 from tests.training.made_up_text import corpus
 from tests.training.slow import SlowFM

@@ -131,11 +131,21 @@ def torch_optimizer(model, rule, fields):
             return torch.optim.Adam(parameters, rule.lr, weight_decay=rule.weight_decay)
 
 
+@pytest.fixture
+def torch_threads():
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
 @pytest.mark.parametrize("decay", [0.0, 0.05])
 @pytest.mark.parametrize("kind", [FM, DeepFM])
 @pytest.mark.parametrize("name", ["sgd", "fasgd", "cfsgd", "adagrad", "adam"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_engine_equals_autograd_and_the_torch_optimizer(name, kind, decay, weighted):
+def test_the_engine_equals_autograd_and_the_torch_optimizer(
+    name, kind, decay, weighted, torch_threads
+):
+    torch_threads(1)  # as the engine has, for a network of this size
     sizes = [40, 20]
     ids, labels = samples(sizes, 330)
     weights = np.random.default_rng(2).exponential(1.0, 330).astype(np.float32)
@@ -183,6 +193,46 @@ def test_any_number_of_threads_gives_the_same_bits(name, kind):
         assert torch.equal(model.bias, models[0].bias)
 
 
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_small_network_gives_the_same_bits_for_any_number_of_torchs_threads(name, torch_threads):
+    sizes = [300, 50]
+    ids, labels = samples(sizes, 3000)
+    first, found = DeepFM(sizes, 16), []
+    for threads in (1, 2):
+        torch_threads(threads)
+        model = copy_of(first)
+        engine, _ = train(model, rule_of(name), ids, labels, batch=1000, threads=threads)
+        assert torch.get_num_threads() == threads
+        assert engine.torch_threads == 1
+        found.append({**model.state_dict(), "logits": torch.from_numpy(engine.predict(ids))})
+    for key, tensor in found[0].items():
+        assert torch.equal(tensor, found[1][key]), key
+
+
+def test_a_large_network_has_torchs_threads_and_is_resumed_with_them(torch_threads):
+    torch_threads(2)
+    large = DeepFM([300, 50], 16, hidden=[2000, 2000])
+    assert engine_for(large, Rule("sgd", 0.1)).torch_threads == 2
+    assert engine_for(DeepFM([300, 50], 16), Rule("sgd", 0.1)).torch_threads == 1
+    assert engine_for(FM([300, 50], 16), Rule("sgd", 0.1)).torch_threads is None
+
+
+def test_batches_are_cut_into_calls_as_it_suits_without_changing_bits(monkeypatch):
+    sizes = [300, 50]
+    ids, labels = samples(sizes, 3000)
+    order, lrs = np.arange(3000), np.full(30, 0.5)
+    whole, parts = FM(sizes, 16), []
+    models = [whole, copy_of(whole)]
+    for model, longest in zip(models, (1e12, 20_000), strict=True):
+        monkeypatch.setattr("freqsgd.training.engine._LONGEST_CALL", longest)
+        monkeypatch.setattr("freqsgd.training.predictor._SMALL", 0)
+        engine = engine_for(model, Rule("cfsgd", 0.5), batch_size=100, threads=2)
+        parts.append([len(part) for part in engine.train(ids, labels, order, lrs, most=12)])
+    assert torch.equal(whole.tokens.weight, models[1].tokens.weight)
+    for lengths in parts:
+        assert {12, 24, 30} <= set(np.cumsum(lengths).tolist())  # where checkpoints are written
+
+
 @pytest.mark.parametrize("kind", [FM, DeepFM])
 @pytest.mark.parametrize("widths", [None, [1, 3]])
 def test_predictions_equal_the_modules(kind, widths, monkeypatch):
@@ -200,13 +250,15 @@ def test_predictions_equal_the_modules(kind, widths, monkeypatch):
     assert len(predictor.predict(ids[:0])) == 0
 
 
-def test_several_threads_may_predict_at_once():
+@pytest.mark.parametrize("kind", [FM, DeepFM])
+def test_several_threads_may_predict_at_once(kind):
     ids, _ = samples([300, 200], 20_000)
-    predictor = predictor_for(FM([300, 200], 16), threads=1)
-    expected = predictor.predict(ids)
+    predictor = predictor_for(kind([300, 200], 16).eval(), threads=1)
+    expected, before = predictor.predict(ids), torch.get_num_threads()
     with ThreadPoolExecutor(4) as pool:
         for logits in pool.map(lambda _: predictor.predict(ids), range(40)):
             np.testing.assert_array_equal(logits, expected)
+    assert torch.get_num_threads() == before
 
 
 def test_the_loss_is_exact_for_large_log_odds():

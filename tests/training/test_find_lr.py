@@ -46,21 +46,47 @@ def test_the_rate_is_near_the_best_of_a_grid(optimizer, model):
     settings = Settings(model=model, dim=4, epochs=12 if model == "fm" else 5)
     lr = find_lr(data, Rule(optimizer), settings)
     aucs = [_auc(data, optimizer, factor * lr, settings) for factor in (1 / 12, 1 / 4, 1, 4, 12)]
-    assert aucs[2] > max(aucs) - (0.005 if model == "fm" else 0.016)  # few epochs, few rows
+    assert aucs[2] > max(aucs) - (0.005 if model == "fm" else 0.025)  # few epochs, few rows
 
 
 def test_where_few_steps_tell_nothing_a_usual_rate_is_taken():
     data = dataset()
     labels = np.random.default_rng(1).integers(0, 2, len(data.labels)).astype(np.uint8)
     noise = dataclasses.replace(data, labels=labels)
+    settings = Settings(dim=4, epochs=10_000, lr_decay="linear")
     with pytest.warns(DataWarning, match="no learning rate of cfsgd lowers the loss"):
-        assert find_lr(noise, Rule("cfsgd"), Settings(dim=4, epochs=10_000)) == 0.25
+        assert find_lr(noise, Rule("cfsgd"), settings) == 0.25
 
 
-def test_shorter_runs_get_larger_rates():
+@pytest.mark.parametrize("model", ["fm", "deepfm"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_constant_rate_does_not_depend_on_the_most_epochs(optimizer, model):
+    data, settings = dataset(), Settings(model=model, dim=4)
+    found = {
+        find_lr(data, Rule(optimizer), dataclasses.replace(settings, epochs=n, patience=patience))
+        for n, patience in ((1, None), (7, 2), (60, 5), (10**6, 5))
+    }
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_that_are_easily_told_apart_do_not_drive_the_rate_up(seed):
+    ids = np.random.default_rng(seed).integers(0, 3, (20, 3)).astype(np.int32)
+    labels = (ids[:, 0] == 1).astype(np.uint8)
+    splits = Splits(np.arange(20), np.arange(0), np.arange(0))
+    data = Dataset("easy", tuple(Field(name, 3) for name in "abc"), ids, labels, splits)
+    settings = Settings(dim=4, batch_size=64, epochs=20, patience=None)
+    _, record = fit(data, Rule("cfsgd"), settings)
+    assert record["stopped"] == "epochs"
+    assert record["lr"] < 2
+
+
+def test_rates_that_fall_over_fewer_epochs_are_larger():
     data = dataset(rows=9000)
+    falling = Settings(dim=4, lr_decay="linear")
     found = [
-        find_lr(data, Rule("adam"), Settings(dim=4, epochs=n)) for n in (1, 3, 50, 1000, 10**6)
+        find_lr(data, Rule("adam"), dataclasses.replace(falling, epochs=n))
+        for n in (1, 3, 50, 1000, 10**6)
     ]
     assert found == sorted(found, reverse=True)
     assert found[0] > 10 * found[-1]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import re
 import signal
 
 import numpy as np
@@ -11,9 +12,9 @@ import torch
 
 from freqsgd.data.dataset import DataError, Splits
 from freqsgd.training import Rule, Settings, compare, fit
-from freqsgd.training.fit import InterruptedFitError, _Run
 from freqsgd.training.metrics import auc, cross_entropy
 from freqsgd.training.model_folder import load_model
+from freqsgd.training.recommender_fit import InterruptedFitError, _Run
 from tests.training.made_up import dataset
 
 SMALL = Settings(dim=4, batch_size=100, epochs=3, patience=3)
@@ -42,12 +43,39 @@ def interrupt_at(step):
     return listener
 
 
-def test_training_stops_when_validation_auc_has_not_risen_for_two_epochs():
-    _, record = fit(dataset(), Rule("cfsgd", 3.0), Settings(dim=8, batch_size=100))
+@pytest.mark.parametrize(("options", "patience"), [({}, 5), ({"patience": 2}, 2)])
+def test_training_stops_when_validation_auc_has_not_risen_for_some_epochs(options, patience):
+    _, record = fit(dataset(), Rule("cfsgd", 3.0), Settings(dim=8, batch_size=100, **options))
     scores = [epoch["val_auc"] for epoch in record["epochs"]]
     assert record["stopped"] == "patience"
-    assert record["best_epoch"] == int(np.argmax(scores)) + 1 == len(scores) - 2
+    assert record["best_epoch"] == int(np.argmax(scores)) + 1 == len(scores) - patience
     assert record["best_val_auc"] == max(scores)
+    assert record["still_learning"] is False  # it overfits: the validation loss rises
+
+
+@pytest.mark.parametrize(
+    ("train", "validation", "still"),
+    [
+        ((0.60, 0.59, 0.58), (0.62, 0.63, 0.61), True),
+        ((0.60, 0.59, 0.58), (0.62, 0.61, 0.63), False),  # it begins to overfit
+        ((0.60, 0.59, 0.58), (0.62, 0.62, 0.64), False),  # it overfits
+        ((0.60, 0.61, 0.60), (0.62, 0.61, 0.61), False),  # there is nothing more to learn
+    ],
+)
+def test_a_run_that_patience_ends_while_its_losses_fall_is_marked(
+    train, validation, still, monkeypatch
+):
+    pairs = zip(validation, (0.7, 0.69, 0.7), strict=True)
+    entries = ({"val_loss": loss, "val_auc": auc} for loss, auc in pairs)
+    monkeypatch.setattr(_Run, "validate", lambda self: next(entries))
+    losses = iter(train)
+    monkeypatch.setattr(
+        _Run, "mean_loss", lambda self, part: next(losses) if part is self.losses else 0.0
+    )
+    _, record = fit(dataset(), Rule("cfsgd", 0.1), dataclasses.replace(SMALL, epochs=9, patience=2))
+    assert record["stopped"] == "patience"
+    assert record["best_epoch"] == 1
+    assert record["still_learning"] is still
 
 
 def test_the_model_returned_is_that_of_the_best_epoch():
@@ -183,9 +211,41 @@ def test_a_diverging_run_says_where_and_what_to_do_and_leaves_no_model(tmp_path)
     assert not (tmp_path / "model.safetensors").exists()
 
 
-def test_a_run_that_diverges_late_keeps_its_best_epoch(tmp_path, monkeypatch):
+@pytest.mark.parametrize("validation", [True, False])
+@pytest.mark.parametrize("model", ["fm", "deepfm"])
+def test_a_finite_loss_far_above_that_of_a_constant_is_divergence(model, validation, tmp_path):
+    data, settings = dataset(), Settings(model=model, dim=4, batch_size=100, epochs=2)
+    if not validation:
+        splits = Splits(data.splits.train, np.arange(0), data.splits.test)
+        data = dataclasses.replace(data, splits=splits)
+        settings = dataclasses.replace(settings, patience=None)
+    _, record = fit(data, Rule("adam", 100.0), settings, folder=tmp_path)
+    assert record["stopped"] == "diverged"
+    large = (
+        r"the loss is [\d.e+]+, more than 10 times the 0.69 of a constant prediction, in step \d+"
+    )
+    assert re.match(large, record["error"])
+    assert record["best_epoch"] is None
+    assert record["test_loss"] is None
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_rare_labels_and_a_slow_start_are_no_divergence():
+    data = dataset()
+    labels = np.zeros_like(data.labels)
+    for rows in (data.splits.train, data.splits.validation):
+        labels[rows[:2]] = 1  # NE would be over 100 in the first epoch
+    _, record = fit(
+        dataclasses.replace(data, labels=labels), Rule("sgd", 1e-4), Settings(dim=4, epochs=1)
+    )
+    assert record["stopped"] == "epochs"
+    assert record["epochs"][0]["val_loss"] == pytest.approx(np.log(2), abs=0.01)
+
+
+@pytest.mark.parametrize("late", [1e9, 60.0])  # not finite, finite
+def test_a_run_that_diverges_late_keeps_its_best_epoch(late, tmp_path, monkeypatch):
     two, whole = fit(dataset(), Rule("sgd", 1.0), dataclasses.replace(SMALL, epochs=2))
-    monkeypatch.setattr(_Run, "_lr", lambda self, step: 1.0 if step < 48 else 1e9)
+    monkeypatch.setattr(_Run, "_lr", lambda self, step: 1.0 if step < 48 else late)
     model, record = fit(dataset(), Rule("sgd", 1.0), SMALL, folder=tmp_path)
     assert record["stopped"] == "diverged"
     assert record["best_epoch"] == whole["best_epoch"] == 2

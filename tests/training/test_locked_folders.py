@@ -10,11 +10,11 @@ import pytest
 from freqsgd.data.dataset import DataError
 from freqsgd.data.lock import locked
 from freqsgd.training import Rule, Settings, fit
-from freqsgd.training.compare import compare
 from freqsgd.training.compare_streams import compare_streams
-from freqsgd.training.fit_text import fit_text
+from freqsgd.training.comparison import compare
 from freqsgd.training.one_pass import fit_stream
 from freqsgd.training.tune import tune
+from freqsgd.training.words_fit import fit_text
 from tests.training.made_up import dataset
 from tests.training.made_up_text import corpus, small
 from tests.training.streams import MemoryStream

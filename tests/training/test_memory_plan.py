@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -59,8 +62,20 @@ def test_a_table_that_no_optimizer_could_hold_is_refused_with_other_advice():
     with pytest.raises(DataError, match=r"adam does not fit.*Use fewer rows"):
         check_memory(large("adam"), available=10_000_000_000)
     many = memory_plan([Field("f", 10)], Rule("cfsgd", 0.1), Settings(dim=8, batch_size=10**9))
-    with pytest.raises(DataError, match="Use smaller batches"):
+    with pytest.raises(DataError, match=r"Use smaller batches \(--batch-size [0-9]+ at most\)"):
         check_memory(many, available=10_000_000_000)
+
+
+@pytest.mark.parametrize("model", ["fm", "deepfm"])
+def test_vectors_that_are_too_long_are_named_and_the_advice_fits(model):
+    available, settings = 10_000_000_000, Settings(model=model, dim=10**9, batch_size=1024)
+    with pytest.raises(DataError, match="--dim") as refused:
+        check_memory(memory_plan(FIELDS, Rule("cfsgd", 0.1), settings), available)
+    assert "batches" not in str(refused.value)
+    most = int(re.search("--dim ([0-9]+) at most", str(refused.value))[1])
+    for dim, fits in ((most, True), (most + 1, False)):
+        plan = memory_plan(FIELDS, Rule("cfsgd", 0.1), replace(settings, dim=dim))
+        assert (plan.total <= available) == fits
 
 
 def test_100_million_rows_fit_a_machine_of_24_gb_with_cfsgd_only():

@@ -196,6 +196,28 @@ def test_a_model_that_breaks_in_its_last_step_has_diverged(lr, tmp_path):
     assert not (tmp_path / "model.safetensors").exists()
 
 
+@pytest.mark.parametrize("rows", [(700, 900, 650), (64,)])  # noticed in training, or afterwards
+@pytest.mark.parametrize("settings", [SETTINGS, DEEP])
+def test_a_finite_loss_far_above_that_of_a_constant_is_divergence(settings, rows, tmp_path):
+    stream = MemoryStream(rows=(*rows, 100))
+    _, record = fit_stream(stream, Rule("adam", 100.0), settings, folder=tmp_path)
+    assert record["stopped"] == "diverged"
+    assert "more than 10 times the 0." in record["error"]
+    assert "of a constant prediction, in step" in record["error"]
+    assert record["test_loss"] is None
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_rare_labels_and_a_slow_start_are_no_divergence():
+    stream = MemoryStream(rows=(900, 300))
+    for _, labels in stream.files:
+        labels[:] = 0
+        labels[5] = 1
+    _, record = fit_stream(stream, Rule("sgd", 1e-4), SETTINGS)
+    assert record["stopped"] == "end"
+    assert record["train_ne"] > 10
+
+
 def without_time(record):
     """What does not depend on when and where a run was."""
     kept = {k: v for k, v in record.items() if k not in TIMES}

@@ -24,6 +24,14 @@ def test_the_papers_rates_are_known_for_its_datasets_alone(optimizer):
     assert preset("paper", None, "fm", optimizer) is None
 
 
+@pytest.mark.parametrize(
+    ("dataset", "patience"), [("movielens-1m", 2), ("criteo", 2), ("synthetic", 5), (None, 5)]
+)
+def test_the_papers_patience_is_for_its_datasets_alone(dataset, patience):
+    values = preset("paper", dataset, "fm", "sgd") or {}
+    assert with_preset(Rule("sgd"), Settings(), values)[1].patience == patience
+
+
 def test_every_best_preset_makes_a_rule_and_settings():
     values = preset("best", "movielens-1m", "fm", "cfsgd")
     rule, settings = with_preset(Rule("cfsgd"), Settings(dim=8), values)

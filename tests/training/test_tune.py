@@ -23,7 +23,7 @@ import optuna
 from freqsgd.data.dataset import DataError
 from freqsgd.training import OPTIMIZERS, Rule, Settings, fit
 from freqsgd.training.find_lr import find_lr
-from freqsgd.training.fit import InterruptedFitError
+from freqsgd.training.recommender_fit import InterruptedFitError
 from freqsgd.training.search_space import (
     apply,
     default,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from freqsgd.data.dataset import DataError
+from freqsgd.data.files import read_file, read_json, write_json
 from freqsgd.data.folders import cache_folder
 from freqsgd.distributed.prediction import Rates
-from freqsgd.training.compare import write_results
 
 __all__ = ["KIND", "SCHEMA", "read_rates", "stored_bench", "write_bench"]
 
@@ -25,7 +24,7 @@ def stored_bench() -> Path:
 def write_bench(bench: dict[str, Any], path: Path | None = None) -> Path:
     """Write what was measured, whole or not at all; return where."""
     path = path or stored_bench()
-    write_results(bench, path)
+    write_json(path, bench)
     return path
 
 
@@ -36,7 +35,7 @@ def read_rates(path: Path | None = None) -> Rates | None:
     path = path or stored_bench()
     unfit = f"{path} is damaged or not what freqsgd bench writes: run freqsgd bench again"
     try:
-        bench: dict[str, Any] = json.loads(path.read_bytes())
+        bench = read_json(read_file(path), dict)
         if bench["kind"] != KIND:
             raise DataError(unfit)
         if bench["schema"] != SCHEMA:

@@ -2,24 +2,64 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
+import signal
 import sys
+from typing import Any
 
 __all__ = ["main"]
 
+_INTERRUPTED = 130  # as shells report a program that Ctrl-C has ended
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
 
 def main() -> None:
-    """Run ``freqsgd``; bad input ends it with one line and exit code 2."""
-    try:
-        from freqsgd.cli.app import run
+    """Run ``freqsgd``; bad input ends it with one line and exit code 2, Ctrl-C with 130."""
+    interrupts: list[int] = []
 
-        run()
-    except KeyboardInterrupt:
-        sys.exit(130)
+    def interrupt(number: int, frame: Any) -> None:
+        interrupts.append(number)
+        signal.default_int_handler(number, frame)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not started by nohup
+        signal.signal(signal.SIGINT, interrupt)
+    if sys.stdout is None:  # closed by whoever started the program
+        _end("error: cannot write the output: standard output is closed")
+    try:
+        try:
+            from freqsgd.cli.app import run
+
+            run()
+        finally:
+            sys.stdout.flush()
     except ModuleNotFoundError as missing:
-        if missing.name in ("typer", "rich", "polars", "plotly", "safetensors", "click"):
-            print(
-                f"freqsgd: the command line needs {missing.name}: pip install 'freqsgd[cli]'",
-                file=sys.stderr,
-            )
-            sys.exit(2)
-        raise
+        if missing.name not in ("typer", "rich", "polars", "plotly", "safetensors", "click"):
+            raise
+        _end(f"the command line needs {missing.name}: pip install 'freqsgd[cli]'")
+    except BrokenPipeError:  # whoever read the output, such as head, has seen enough
+        _drop_output()
+        sys.exit(1)
+    except OSError as error:
+        if error.errno not in _UNWRITABLE or error.filename is not None:
+            raise
+        _drop_output()
+        _end(f"error: cannot write the output: {error.strerror}")
+    except BaseException as error:
+        # An import that is interrupted may raise anything.
+        if not interrupts or isinstance(error, SystemExit):
+            raise
+        print("freqsgd: interrupted", file=sys.stderr)
+        sys.exit(_INTERRUPTED)
+
+
+def _end(message: str) -> None:
+    print(f"freqsgd: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+def _drop_output() -> None:
+    """Keep Python from writing again, when it exits, what could not be written."""
+    with contextlib.suppress(OSError), open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())

@@ -10,7 +10,6 @@ import typer
 
 from freqsgd.cli.neighbor_table import neighbors_json, print_neighbors, shown
 from freqsgd.data.dataset import DataError
-from freqsgd.export import open_vectors
 
 __all__ = ["analogy"]
 
@@ -33,6 +32,8 @@ def analogy(
 
     Example: freqsgd analogy words man king woman
     """
+    from freqsgd.export import open_vectors
+
     if top < 1:
         raise DataError(f"--top must be at least 1, got {top}")
     vectors, asked = open_vectors(model, tokens)

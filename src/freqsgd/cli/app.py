@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from difflib import get_close_matches
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -44,6 +45,17 @@ COMMANDS = {
     name: Command(group, about, f"freqsgd.cli.{name}", _OTHER_NAMES.get(name, name))
     for group, commands in _ABOUT.items()
     for name, about in commands.items()
+}
+_SYNONYMS = {  # names of options elsewhere, and ours
+    "--output": "--out",
+    "--input": "--data",
+    "--overwrite": "--force",
+    "--learning-rate": "--lr",
+    "--embedding-dim": "--dim",
+    "--target": "--label",
+    "--jobs": "--threads",
+    "--sep": "--separator",
+    "--delimiter": "--separator",
 }
 _UsageError: Any = typer.BadParameter.__base__  # of typer's own copy of click, or of click itself
 
@@ -90,11 +102,12 @@ def run() -> None:
     try:
         code = app(prog_name="freqsgd", standalone_mode=False)
     except _UsageError as error:
-        message = error.format_message()
+        message = _unknown_option(error) or error.format_message()
         if "\n" in message:  # the whole help, where there is no command
             error.show()
             sys.exit(error.exit_code)
-        _end(f"{message.rstrip('.')}; see {error.ctx.command_path} --help")
+        end = "" if message.endswith("?") else ";"
+        _end(f"{message.rstrip('.')}{end} see {error.ctx.command_path} --help")
     except ValueError as error:
         from freqsgd.data.dataset import DataError  # which the overview does without
 
@@ -102,6 +115,19 @@ def run() -> None:
             raise
         _end(str(error))
     sys.exit(code or 0)
+
+
+def _unknown_option(error: Any) -> str:
+    """Name an option that the command does not have, and the one that was probably meant."""
+    if type(error).__name__ != "NoSuchOption":
+        return ""
+    known = [name for option in error.ctx.command.get_params(error.ctx) for name in option.opts]
+    other = _SYNONYMS.get(error.option_name)
+    bare = [name.lstrip("-") for name in known]  # dashes are alike in all
+    close = get_close_matches(error.option_name.lstrip("-"), bare, 1)
+    meant = other if other in known else f"--{close[0]}" if close else None
+    hint = f"; did you mean {meant}?" if meant else ""
+    return f"No such option: {error.option_name}{hint}"
 
 
 def _end(message: str) -> NoReturn:

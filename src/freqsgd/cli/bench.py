@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from freqsgd.bench import FULL, QUICK, measure, stored_bench, write_bench
 from freqsgd.cli.bench_table import print_bench
 from freqsgd.cli.progress import Watcher, console
-from freqsgd.cli.targets import check_target
+from freqsgd.cli.targets import target
 from freqsgd.cli.threads import use_threads
+from freqsgd.data.files import check_target
 
 __all__ = ["bench"]
 
@@ -26,8 +26,9 @@ def bench(
     ] = False,
     threads: Annotated[int | None, typer.Option(help="Of kernels and torch.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="File to keep them in (default: in the cache folder).")
+        Path | None, target("File to keep them in (default: in the cache folder).")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure how fast this machine is, against torch.
@@ -37,9 +38,11 @@ def bench(
 
     Example: freqsgd bench --out host.json
     """
+    from freqsgd.bench import FULL, QUICK, measure, stored_bench, write_bench
+
     path = out if quick else out or stored_bench()
     if path is not None:
-        check_target(path)
+        check_target(path, force=force or out is None)
     use_threads(threads)
     try:
         with Watcher() as watcher:

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from freqsgd import training
 from freqsgd.cli.one_pass import compare_one_pass, one_pass_rules
 from freqsgd.cli.options import rates, rule_options, takes, words
 from freqsgd.cli.request import PresetName, Request, plans, request
 from freqsgd.cli.session import REPORT, any_session, command_line
 from freqsgd.cli.table import print_results
+from freqsgd.cli.targets import target
 from freqsgd.data.dataset import DataError
 from freqsgd.report import write_report
 from freqsgd.report.diagnosis_words import diagnosis_words
@@ -44,11 +44,9 @@ def compare(
         ),
     ] = "",
     preset_name: PresetName = "paper",
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for results.json, report.html and models.")
-    ] = None,
+    out: Annotated[Path | None, target("Folder for results.json, report.html and models.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what --out holds.")] = False,
-    threads: Annotated[int | None, typer.Option(help="Of the kernels and torch.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Of the kernels and torch, at most.")] = None,
     diagnose: Annotated[
         bool,
         typer.Option(
@@ -68,6 +66,8 @@ def compare(
 
     One pass: freqsgd compare --one-pass --dataset clicks-small --out clicks
     """
+    from freqsgd.training.comparison import compare as compare_runs
+
     names = words(asked.optimizers if optimizers is None else optimizers)
     if not names:
         raise DataError(f"--optimizers names none of {', '.join(OPTIMIZERS)}")
@@ -83,7 +83,7 @@ def compare(
     else:
         planned = plans(context, asked, rule, lrs, preset_name)
         with any_session(asked.data, threads, out) as (loaded, watcher):
-            results = training.compare(
+            results = compare_runs(
                 loaded,
                 [rule for rule, _ in planned],
                 [each for _, each in planned],

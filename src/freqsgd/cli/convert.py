@@ -7,17 +7,19 @@ from typing import Annotated
 
 import typer
 
-from freqsgd.distributed.convert import convert as convert_folder
+from freqsgd.cli.targets import target
 
 __all__ = ["convert"]
 
 
 def convert(
     source: Annotated[Path, typer.Argument(help="A folder that freqsgd train --one-pass wrote.")],
-    out: Annotated[Path, typer.Option(help="The folder to write.", show_default=False)],
+    out: Annotated[Path, target("The folder to write.", show_default=False)],
 ) -> None:
     """Put the tables of torchrec's ranks together, or make of one process's what ranks go on from.
 
     Example: freqsgd convert sharded --out model
     """
+    from freqsgd.distributed.convert import convert as convert_folder
+
     print(f"{out}: {convert_folder(source, out)}")

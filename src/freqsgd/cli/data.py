@@ -8,17 +8,15 @@ from typing import Annotated
 import typer
 
 from freqsgd.cli.generate_clicks import describe_log, generate_clicks
-from freqsgd.cli.options import words
+from freqsgd.cli.options import COLUMNS, SEPARATOR, column_names, words
 from freqsgd.cli.progress import Watcher
 from freqsgd.data.catalogue import KNOWN, how_to_get, known_dataset
 from freqsgd.data.dataset import DataError
-from freqsgd.data.download import get as get_dataset
+from freqsgd.data.dialect import BY_NAME, Dialect
 from freqsgd.data.folders import find_file
-from freqsgd.data.info import cache_place, describe, describe_text, file_columns, text_place
 from freqsgd.data.options import DataOptions, load
 from freqsgd.data.text_files import has_text_name
 from freqsgd.data.text_options import TextOptions, load_text
-from freqsgd.data.verify import verify as verify_dataset
 from freqsgd.streams.click_log import CLICKS_SMALL
 
 __all__ = ["app"]
@@ -57,6 +55,8 @@ def get(name: _Name) -> None:
 
     Example: freqsgd data get movielens-1m
     """
+    from freqsgd.data.download import get as get_dataset
+
     with Watcher() as watcher:
         path = get_dataset(name, watcher.loading)
     print(f"{name} is at {path}" if path else f"{name} is made when it is used")
@@ -74,12 +74,19 @@ def info(
         float | None, typer.Option(help="The label is 1 where its column is above this.")
     ] = None,
     text: Annotated[bool, typer.Option("--text", help="The file is text, not a table.")] = False,
+    separator: Annotated[str | None, typer.Option(help=SEPARATOR)] = None,
+    columns: Annotated[str | None, typer.Option(help=COLUMNS)] = None,
 ) -> None:
     """Say what is in a dataset; of a file without --label or --text, which columns it has.
 
     Example: freqsgd data info clicks.csv --label click --features user,item
     """
+    from freqsgd.data.info import cache_place, describe, file_columns
+
     known = source in (dataset.name for dataset in KNOWN)
+    dialect = Dialect(separator, column_names(columns))
+    if dialect != BY_NAME and (known or text):
+        raise DataError(f"--separator and --columns are for tables of your own, not for {source}")
     if text or (known and known_dataset(source).text):
         _text_info(TextOptions(dataset=source) if known else TextOptions(path=source))
         return
@@ -87,10 +94,12 @@ def info(
         _print_facts(describe_log(CLICKS_SMALL), None)
         return
     if not known and label is None:
-        columns = file_columns(source)
-        for name, kind in columns:
+        found, hint = file_columns(source, dialect)
+        for name, kind in found:
             print(f"{name}: {kind}")
-        if len(columns) == 1 and has_text_name(source):
+        if hint:
+            print(f"This is one column. {hint}")
+        if len(found) == 1 and has_text_name(source):
             print("This is one column: if the file is text, not a table, say --text")
         return
     options = DataOptions(
@@ -100,6 +109,8 @@ def info(
         features=words(features),
         numeric=words(numeric),
         positive_above=positive_above,
+        separator=separator,
+        columns=dialect.columns,
     )
     with Watcher() as watcher:
         dataset = load(options, progress=watcher.loading)
@@ -107,6 +118,8 @@ def info(
 
 
 def _text_info(options: TextOptions) -> None:
+    from freqsgd.data.info import describe_text, text_place
+
     with Watcher() as watcher:
         corpus = load_text(options, progress=watcher.loading)
     _print_facts(describe_text(corpus), text_place(options))
@@ -126,6 +139,8 @@ def verify(name: _Name) -> None:
 
     Example: freqsgd data verify movielens-1m
     """
+    from freqsgd.data.verify import verify as verify_dataset
+
     with Watcher() as watcher:
         path, checks = verify_dataset(name, watcher.loading)
     print(path)

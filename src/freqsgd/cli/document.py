@@ -10,8 +10,7 @@ import typer
 
 from freqsgd.cli.progress import Watcher, console
 from freqsgd.cli.session import command_line
-from freqsgd.data.files import make_folder
-from freqsgd.training.compare import write_results
+from freqsgd.data.files import make_folder, write_json
 
 __all__ = ["present"]
 
@@ -38,7 +37,7 @@ def present(
         with Watcher() as watcher:
             document = make(progress=watcher.loading, command=command_line())
         if out is not None:
-            write_results(document, out / name)
+            write_json(out / name, document)
             page = write(document, out)
         show(document)
         if out is not None:

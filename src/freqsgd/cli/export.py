@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from freqsgd.export import FORMATS, export_model
+from freqsgd.cli.targets import target
+from freqsgd.data.files import is_stream
+from freqsgd.export.choosing import FORMATS
 
 __all__ = ["export"]
 
@@ -15,7 +17,7 @@ __all__ = ["export"]
 def export(
     model: Annotated[Path, typer.Argument(help="A folder that freqsgd train wrote.")],
     format: Annotated[str, typer.Option(help=f"One of {', '.join(FORMATS)}.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="The file to write.", show_default=False)],
+    out: Annotated[Path, target("The file to write.", show_default=False)],
     field: Annotated[
         str | None, typer.Option(help="Write this field only; word2vec's formats hold one.")
     ] = None,
@@ -25,8 +27,11 @@ def export(
 
     Example: freqsgd export model --format word2vec-text --field item --out items.txt
     """
+    from freqsgd.export import export_model
+
     for file in export_model(model, format, out, field=field, force=force):
-        print(f"{file}: {_size(file.stat().st_size)}")
+        if not is_stream(file):  # where nothing but the model belongs
+            print(f"{file}: {_size(file.stat().st_size)}")
 
 
 def _size(count: int) -> str:

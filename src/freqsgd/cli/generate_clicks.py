@@ -8,16 +8,15 @@ from typing import Annotated
 import typer
 
 from freqsgd.cli.progress import Watcher, console
-from freqsgd.data.dataset import DataError
+from freqsgd.cli.targets import target
 from freqsgd.report.wording import count_of
-from freqsgd.streams.click_files import write_clicks
 from freqsgd.streams.click_log import CLICKS_SMALL, ClickLog
 
 __all__ = ["describe_log", "generate_clicks"]
 
 
 def generate_clicks(
-    out: Annotated[str, typer.Option(help="Folder for the files: new or empty.")],
+    out: Annotated[Path, target("Folder for the files: new or empty.")],
     days: Annotated[int, typer.Option(help="How many.")] = CLICKS_SMALL.days,
     rows: Annotated[int, typer.Option(help="Of a day.")] = CLICKS_SMALL.rows,
     features: Annotated[int, typer.Option(help="How many.")] = len(CLICKS_SMALL.sizes),
@@ -42,8 +41,8 @@ def generate_clicks(
 
     Example: freqsgd data generate-clicks --out clicks --days 3 --rows 1000000
     """
-    if out == "":
-        raise DataError("--out is empty: name a folder")
+    from freqsgd.streams.click_files import write_clicks
+
     log = ClickLog.of(
         features,
         smallest,
@@ -57,7 +56,7 @@ def generate_clicks(
     )
     try:
         with Watcher() as watcher:
-            files = write_clicks(log, Path(out), lambda *done: watcher.loading("writing", *done))
+            files = write_clicks(log, out, lambda *done: watcher.loading("writing", *done))
     except KeyboardInterrupt:
         console.print(f"\ninterrupted: the files in {out} are whole, but not all are there")
         raise typer.Exit(130) from None
@@ -67,7 +66,7 @@ def generate_clicks(
     )
     for what, value in describe_log(log):
         print(f"{what}: {value}")
-    print(f"Train on it: {training_command(log, out)}")
+    print(f"Train on it: {training_command(log, str(out))}")
 
 
 def describe_log(log: ClickLog) -> list[tuple[str, str]]:

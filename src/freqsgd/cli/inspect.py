@@ -10,8 +10,10 @@ import typer
 
 from freqsgd.cli.document import present
 from freqsgd.cli.inspection_table import print_inspection
-from freqsgd.cli.options import words
+from freqsgd.cli.options import COLUMNS, SEPARATOR, column_names, words
+from freqsgd.cli.targets import target
 from freqsgd.data.dataset import DataError
+from freqsgd.data.files import check_apart
 from freqsgd.inspection import InspectionOptions
 from freqsgd.inspection import inspect_data as look_at
 from freqsgd.report import write_inspection
@@ -29,7 +31,8 @@ def inspect_data(
     path: Annotated[
         str | None,
         typer.Option(
-            "--data", help="Your own .csv, .tsv, .parquet, a folder of these, or text (--text)."
+            "--data",
+            help="Your own .csv, .tsv, .inter, .parquet, a folder of these, or text (--text).",
         ),
     ] = None,
     text: Annotated[bool, typer.Option("--text", help="The file is text, not a table.")] = False,
@@ -49,9 +52,11 @@ def inspect_data(
     max_bad_rows: Annotated[
         int, typer.Option(help="Malformed rows that are left out with a warning.")
     ] = 0,
+    separator: Annotated[str | None, typer.Option(help=SEPARATOR)] = None,
+    columns: Annotated[str | None, typer.Option(help=COLUMNS)] = None,
     dim: Annotated[int, typer.Option(help="Size of vectors, to reckon the memory.")] = 64,
     out: Annotated[
-        str | None, typer.Option(help="Folder for inspect.json, inspect.html and pictures.")
+        Path | None, target("Folder for inspect.json, inspect.html and pictures.")
     ] = None,
 ) -> None:
     """Say how unequally frequent tokens are, and what CF-SGD promises for them.
@@ -69,12 +74,13 @@ def inspect_data(
         min_count=min_count,
         max_bad_rows=max_bad_rows,
         dim=dim,
+        separator=separator,
+        columns=column_names(columns),
     )
     options.check()
-    if out == "":
-        raise DataError("--out is empty: name a folder")
-    folder = None if out is None else Path(out)
-    present(INSPECTION, partial(look_at, options), print_inspection, write_inspection, folder)
+    if out is not None and path is not None:
+        check_apart(out, (INSPECTION, "inspect.html"), [Path(path)])
+    present(INSPECTION, partial(look_at, options), print_inspection, write_inspection, out)
 
 
 def _columns(option: str, names: str | None) -> tuple[str, ...]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from freqsgd.export import Neighbor
+if TYPE_CHECKING:
+    from freqsgd.export import Neighbor
 
 __all__ = ["neighbors_json", "print_neighbors", "shown"]
 

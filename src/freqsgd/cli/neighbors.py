@@ -10,8 +10,6 @@ import typer
 
 from freqsgd.cli.neighbor_table import neighbors_json, print_neighbors, shown
 from freqsgd.data.dataset import DataError
-from freqsgd.export import open_vectors
-from freqsgd.export.names import read_names
 
 __all__ = ["neighbors"]
 
@@ -39,6 +37,9 @@ def neighbors(
 
     Example: freqsgd neighbors words king queen
     """
+    from freqsgd.export import open_vectors
+    from freqsgd.export.names import read_names
+
     if top < 1:
         raise DataError(f"--top must be at least 1, got {top}")
     known = None if names is None else read_names(names)

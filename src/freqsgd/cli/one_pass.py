@@ -13,10 +13,9 @@ from freqsgd.cli.request import Request
 from freqsgd.cli.session import command_line, stream_session
 from freqsgd.data.dataset import DataError
 from freqsgd.streams.options import StreamOptions
-from freqsgd.training.compare_streams import add_run, compare_streams, describe_stream
-from freqsgd.training.one_pass import Pass, fit_stream
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
+from freqsgd.training.stream_pass import Pass
 
 __all__ = ["compare_one_pass", "one_pass_rules", "parts_of", "rate_needed", "train_one_pass"]
 
@@ -44,6 +43,8 @@ def compare_one_pass(
     asked: Request, rules: list[Rule], threads: int | None, out: Path | None, resume: bool
 ) -> dict[str, Any]:
     """The results of a comparison."""
+    from freqsgd.training.compare_streams import compare_streams
+
     options, settings, plan = parts_of(asked)
     with stream_session(options, rules, threads, out) as (stream, watcher):
         return compare_streams(
@@ -64,6 +65,9 @@ def train_one_pass(
     asked: Request, rule: Rule, threads: int | None, out: Path, resume: bool
 ) -> dict[str, Any]:
     """The results of one run, whose model is written to the folder."""
+    from freqsgd.training.compare_streams import add_run, describe_stream
+    from freqsgd.training.one_pass import fit_stream
+
     rate_needed(rule)
     options, settings, plan = parts_of(asked)
     with stream_session(options, [rule], threads, out) as (stream, watcher):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from freqsgd.cli.options import ONE_PASS, option, settings, words
+from freqsgd.cli.options import ONE_PASS, column_names, option, settings, words
 from freqsgd.streams.options import StreamOptions
-from freqsgd.training.one_pass import Pass
 from freqsgd.training.settings import Settings
+from freqsgd.training.stream_pass import Pass
 
 __all__ = ["one_pass_plan", "stream_data", "stream_settings"]
 
@@ -22,6 +22,8 @@ def stream_data(
     numeric: str = "",
     positive_above: float | None = None,
     max_bad_rows: int = 0,
+    separator: str | None = None,
+    columns: str | None = None,
     hash_rows: Annotated[
         str,
         option(
@@ -59,6 +61,8 @@ def stream_data(
         dictionary=dictionary,
         skip_bad_files=skip_bad_files,
         allow_missing_days=allow_missing_days,
+        separator=separator,
+        columns=column_names(columns),
     )
 
 

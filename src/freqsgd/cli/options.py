@@ -18,10 +18,13 @@ from freqsgd.training.settings import Settings
 from freqsgd.training.text_settings import TEXT_MODELS
 
 __all__ = [
+    "COLUMNS",
     "DATA",
     "MODEL",
     "ONE_PASS",
+    "SEPARATOR",
     "chosen",
+    "column_names",
     "counting_flags",
     "data_options",
     "is_given",
@@ -78,6 +81,8 @@ def option(text: str, *names: str, panel: str) -> Any:
 
 DATA, MODEL, _RATES = "Data", "Model and training", "Optimizer"
 ONE_PASS = "One pass over days of data (--one-pass)"
+SEPARATOR = "What stands between cells of text files: ';', '::', tab (default: by the file's name)."
+COLUMNS = "Names of all columns, a,b,c, of text files without a header line."
 
 
 def data_options(
@@ -86,7 +91,7 @@ def data_options(
     ] = None,
     path: Annotated[
         str | None,
-        option("Your own .csv, .tsv, .parquet or a folder of these.", "--data", panel=DATA),
+        option("Your own .csv, .tsv, .inter, .parquet or a folder of these.", "--data", panel=DATA),
     ] = None,
     label: Annotated[str | None, option("Column of the label, 0 or 1.", panel=DATA)] = None,
     features: Annotated[
@@ -112,6 +117,8 @@ def data_options(
         str, option("Of synthetic tokens: polynomial or exponential.", panel=DATA)
     ] = "polynomial",
     samples: Annotated[int, option("How many synthetic ones.", panel=DATA)] = 450_000,
+    separator: Annotated[str | None, option(SEPARATOR, panel=DATA)] = None,
+    columns: Annotated[str | None, option(COLUMNS, panel=DATA)] = None,
 ) -> DataOptions:
     """The data."""
     return DataOptions(
@@ -130,6 +137,8 @@ def data_options(
         split_seed=split_seed,
         tail=tail,
         samples=samples,
+        separator=separator,
+        columns=column_names(columns),
     )
 
 
@@ -143,7 +152,7 @@ def shared_settings(
     epochs: Annotated[int, option("At most.", panel=MODEL)] = 60,
     patience: Annotated[
         int, option("Epochs without a better validation AUC before it ends.", panel=MODEL)
-    ] = 2,
+    ] = 5,
     batch_size: Annotated[int, option("Samples of a step.", panel=MODEL)] = 1024,
     seed: Annotated[int, option("Of start, order and dropout.", panel=MODEL)] = 0,
     checkpoint_steps: Annotated[
@@ -193,8 +202,8 @@ def rule_options(
     max_lr: Annotated[
         float | None,
         option(
-            "Cap on a token's rate, for fasgd and cfsgd (one pass: 0.03 lr times batch size; none "
-            "with --count batch).",
+            "Cap on a token's rate, for fasgd and cfsgd (default with --lr auto: 100 lr; one pass: "
+            "0.03 lr times batch size, none with --count batch).",
             panel=_RATES,
         ),
     ] = None,
@@ -257,6 +266,11 @@ def _layers(text: str) -> tuple[int, ...]:
 def words(text: str) -> tuple[str, ...]:
     """The parts of a comma-separated list."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def column_names(text: str | None) -> tuple[str, ...]:
+    """The names that --columns gives to the columns of a file, in their order."""
+    return () if text is None else tuple(name.strip() for name in text.split(","))
 
 
 def rates(text: str, optimizers: Sequence[str]) -> dict[str, str]:

@@ -12,10 +12,10 @@ from freqsgd.cli.paper_progress import PaperWatcher
 from freqsgd.cli.paper_table import print_paper
 from freqsgd.cli.progress import console
 from freqsgd.cli.session import command_line
+from freqsgd.cli.targets import target
 from freqsgd.cli.threads import use_threads
 from freqsgd.data.dataset import DataError
 from freqsgd.paper.experiments import FIGURES
-from freqsgd.paper.running import chosen_figures, run_paper
 from freqsgd.report import write_paper
 from freqsgd.training.settings import Settings
 
@@ -30,7 +30,7 @@ def paper(
         bool, typer.Option("--full/--quick", help="The paper's sizes: hours instead of minutes.")
     ] = False,
     out: Annotated[
-        Path, typer.Option(help="Folder for paper.json, paper.html, pictures and all runs.")
+        Path, target("Folder for paper.json, paper.html, pictures and all runs.")
     ] = Path("paper"),
     threads: Annotated[int | None, typer.Option(help="Of each run.")] = None,
     seed: Annotated[
@@ -43,6 +43,8 @@ def paper(
 
     What is there already is not run again: the same command goes on after Ctrl-C.
     """
+    from freqsgd.paper.running import chosen_figures, run_paper
+
     names = words(only)
     if not names:
         raise DataError("--only names no figure")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.progress import BarColumn, TextColumn
 from rich.table import Column
 from rich.text import Text
 
 from freqsgd.cli.progress import Screen, console
-from freqsgd.paper.running import PaperProgress
 from freqsgd.report.wording import duration
+
+if TYPE_CHECKING:
+    from freqsgd.paper.running import PaperProgress
 
 __all__ = ["PaperWatcher"]
 

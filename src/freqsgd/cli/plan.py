@@ -6,18 +6,20 @@ import json
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
+import typer
+
 from freqsgd.bench import read_rates
 from freqsgd.cli.options import option, takes, words
 from freqsgd.cli.plan_size import size_options
 from freqsgd.cli.plan_table import print_plan
 from freqsgd.cli.quantity import quantity
-from freqsgd.cli.targets import check_target
+from freqsgd.cli.targets import named_files, target
 from freqsgd.data.dataset import DataError
+from freqsgd.data.files import check_target, write_json
 from freqsgd.distributed.plan_document import plan as make_plan
 from freqsgd.distributed.planning import KEPT, Workload
 from freqsgd.distributed.prediction import Rates
 from freqsgd.training.available_memory import available_memory
-from freqsgd.training.compare import write_results
 
 __all__ = ["plan"]
 
@@ -74,8 +76,12 @@ def host_options(
 
 @takes(work=size_options, there=host_options)
 def plan(
+    context: typer.Context,
     *,
-    out: Annotated[Path | None, option("File for the plan as JSON.", panel=_OUTPUT)] = None,
+    out: Annotated[
+        Path | None, target("File for the plan as JSON.", rich_help_panel=_OUTPUT)
+    ] = None,
+    force: Annotated[bool, option("Replace a file that exists.", "--force", panel=_OUTPUT)] = False,
     as_json: Annotated[bool, option("Print JSON.", "--json", panel=_OUTPUT)] = False,
     work: Workload,
     there: Hosts,
@@ -85,7 +91,7 @@ def plan(
     Example: freqsgd plan --features 800 --rows 1e8 --dim 64 --host-memory 1T
     """
     if out is not None:
-        check_target(out)
+        check_target(out, force=force, inputs=named_files(context))
     found = make_plan(
         work,
         host_memory=there.memory,
@@ -96,7 +102,7 @@ def plan(
         rates=there.rates,
     )
     if out is not None:
-        write_results(found, out)
+        write_json(out, found)
     if as_json:
         print(json.dumps(found, indent=1))
     else:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from freqsgd.cli.one_pass_options import stream_settings
-from freqsgd.cli.options import option, words
+from freqsgd.cli.options import COLUMNS, SEPARATOR, column_names, option, words
 from freqsgd.cli.progress import Watcher
 from freqsgd.cli.quantity import quantity
 from freqsgd.data.catalogue import known_dataset
@@ -16,7 +16,7 @@ from freqsgd.data.dataset import DataError, Field
 from freqsgd.data.options import DataOptions, load
 from freqsgd.distributed.planning import Workload
 from freqsgd.distributed.workloads import of_fields, of_model
-from freqsgd.export.saved_model import check_folder
+from freqsgd.inspection.options import InspectionOptions
 from freqsgd.streams.options import StreamOptions, open_stream
 from freqsgd.training.settings import Settings
 
@@ -25,6 +25,7 @@ __all__ = ["size_options"]
 _SIZE, _DATA = "Size", "Size of what is there"
 _BATCH = 65_536
 _MOST_FEATURES = 1_000_000
+_ANY = 2**31 - 1  # malformed rows, which sizes hardly depend on
 
 
 def size_options(
@@ -62,8 +63,10 @@ def size_options(
         str | None, option("movielens-1m, criteo, clicks-small, ...", panel=_DATA)
     ] = None,
     path: Annotated[str | None, option("Your own files.", "--data", panel=_DATA)] = None,
-    label: Annotated[str | None, option("Column of the label.", panel=_DATA)] = None,
+    label: Annotated[str | None, option("Column of the label; not needed.", panel=_DATA)] = None,
     numeric: Annotated[str | None, option("Columns of numbers.", panel=_DATA)] = None,
+    separator: Annotated[str | None, option(SEPARATOR, panel=_DATA)] = None,
+    columns: Annotated[str | None, option(COLUMNS, panel=_DATA)] = None,
     hash_rows: Annotated[
         str | None, option("Rows that tokens are hashed to, as with --one-pass.", panel=_DATA)
     ] = None,
@@ -73,10 +76,13 @@ def size_options(
     number = None if examples is None else quantity("--examples", examples)
     counts = {"--rows": rows, "--tokens-per-example": tokens_per_example}
     of_files = {"--label": label, "--numeric": numeric}
+    of_files |= {"--separator": separator, "--columns": columns}
     if model is not None:
         shape = {"--features": features, "--dim": dim, "--hidden": hidden}
         data = {"--dataset": dataset, "--data": path, "--hash-rows": hash_rows}
         _refuse("--model", {**counts, **of_files, **shape, **data})
+        from freqsgd.export.saved_model import check_folder
+
         check_folder(model)
         return of_model(model, batch, number)
     layers = None if hidden is None else _layers(hidden)
@@ -89,7 +95,8 @@ def size_options(
     elif path is not None:
         _refuse("--data", counts)
         names = (words(features or ""), words(numeric or ""))
-        fields = _of_files(path, label, *names, hash_rows)
+        dialect = {"separator": separator, "columns": column_names(columns)}
+        fields = _of_files(path, label, *names, hash_rows, dialect)
     else:
         default = Settings("fm" if layers is None else "deepfm", batch_size=_BATCH)
         _refuse("numbers: name the files (--data)", {**of_files, "--hash-rows": hash_rows})
@@ -147,13 +154,28 @@ def _of_files(
     features: tuple[str, ...],
     numeric: tuple[str, ...],
     hash_rows: str | None,
+    dialect: dict[str, Any],
 ) -> Sequence[Field]:
-    if hash_rows is None:
-        return _load(DataOptions(path=path, label=label, features=features, numeric=numeric))
-    options = StreamOptions(
-        path=path, label=label, features=features, numeric=numeric, hash_rows=hash_rows
+    """The fields of files, whose labels do not matter; malformed rows are left out."""
+    options = InspectionOptions(
+        path=path,
+        label=label,
+        features=features,
+        numeric=numeric,
+        max_bad_rows=_ANY,
+        **dialect,
     )
-    return open_stream(options).fields
+    options.check()
+    if not (features or numeric):
+        raise DataError(f"{path}: name the columns: --features a,b, or --numeric for numbers")
+    from freqsgd.inspection.counting import count
+    from freqsgd.inspection.sources import hashed_fields, open_source
+
+    if hash_rows is not None:
+        return hashed_fields(options, hash_rows)
+
+    with Watcher() as watcher:
+        return count(open_source(options), progress=watcher.loading).table_fields
 
 
 def _load(options: DataOptions) -> Sequence[Field]:

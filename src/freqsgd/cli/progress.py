@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
 from freqsgd.cli.table import number
-from freqsgd.report.one_pass import told_if_diverged
-from freqsgd.training.fit import Progress
-from freqsgd.training.one_pass import StreamProgress
-from freqsgd.training.search_state import TuneProgress
+
+if TYPE_CHECKING:
+    from freqsgd.training.run import Progress
+    from freqsgd.training.search_state import TuneProgress
+    from freqsgd.training.stream_pass import StreamProgress
 
 __all__ = ["Screen", "Watcher", "console"]
 
 console = Console(stderr=True, highlight=False)
+_FIRST_LINE, _LINES_APART = 2.0, 10.0  # seconds of loading, where there are no bars
 
 
 class Screen:
@@ -51,10 +54,15 @@ class Watcher(Screen):
         )
         self._tasks: dict[str, Any] = {}
         self._told: set[tuple[str, int]] = set()
+        self._next_line = monotonic() + _FIRST_LINE
 
     def loading(self, stage: str, done: int, total: int | None) -> None:
-        """What :func:`freqsgd.data.load` reports."""
+        """What :func:`freqsgd.data.load` reports: a bar, or a line now and then."""
         self._show(stage, done, total, "")
+        if not console.is_terminal and monotonic() >= self._next_line:
+            share = f" {done / total:4.0%}" if total else ""
+            console.print(f"{stage}{share}", soft_wrap=True)
+            self._next_line = monotonic() + _LINES_APART
 
     def compiling(self) -> None:
         """The kernels are compiled, which a machine does once, until training is told of."""
@@ -88,7 +96,6 @@ class Watcher(Screen):
 
     def passed(self, record: dict[str, Any]) -> None:
         """A pass has come to its end: one line."""
-        record = {**told_if_diverged(record)}
         if "error" in record:
             console.print(f"{_rate_of(record):>25}  diverged: {record['error']}", soft_wrap=True)
             return

@@ -25,10 +25,10 @@ from freqsgd.data.options import DataOptions
 from freqsgd.data.text_files import has_text_name
 from freqsgd.data.text_options import TextOptions
 from freqsgd.streams.options import StreamOptions
-from freqsgd.training.one_pass import Pass
 from freqsgd.training.presets import preset, text_preset
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import MODELS, Settings
+from freqsgd.training.stream_pass import Pass
 from freqsgd.training.text_rules import check_rule
 from freqsgd.training.text_settings import LOSSES, TEXT_MODELS, TextSettings
 

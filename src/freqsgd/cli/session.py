@@ -8,21 +8,23 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
 import typer
 
 from freqsgd.cli.progress import Watcher, console
 from freqsgd.cli.threads import use_threads
-from freqsgd.data.corpus import Corpus
-from freqsgd.data.dataset import Dataset
+from freqsgd.data.files import check_apart
 from freqsgd.data.options import DataOptions, load
 from freqsgd.data.text_options import TextOptions, load_text
-from freqsgd.kernels.fm import step_kernel
 from freqsgd.streams.options import StreamOptions, open_stream
-from freqsgd.streams.stream import Stream
 from freqsgd.training.interrupt import InterruptedFitError
-from freqsgd.training.rules import Rule
+
+if TYPE_CHECKING:
+    from freqsgd.data.corpus import Corpus
+    from freqsgd.data.dataset import Dataset
+    from freqsgd.streams.stream import Stream
+    from freqsgd.training.rules import Rule
 
 __all__ = ["REPORT", "any_session", "command_line", "session", "stream_session"]
 
@@ -34,10 +36,11 @@ def session(
     options: DataOptions, threads: int | None, out: Path | None
 ) -> Iterator[tuple[Dataset, Watcher]]:
     """Load samples and compile the kernels; after Ctrl-C say how to go on."""
+    _check_apart(options, out)
     with _watching(threads, out) as watcher:
         data = load(options, progress=watcher.loading)
         watcher.compiling()
-        step_kernel(np.int32)
+        _compile(fades=False)
         yield data, watcher
 
 
@@ -50,6 +53,7 @@ def any_session(
         with session(options, threads, out) as made:
             yield made
     else:
+        _check_apart(options, out)
         with _watching(threads, out) as watcher:
             corpus = load_text(options, progress=watcher.loading)
             watcher.words = corpus.train.raw_words
@@ -62,12 +66,26 @@ def stream_session(
     options: StreamOptions, rules: Iterable[Rule], threads: int | None, out: Path | None
 ) -> Iterator[tuple[Stream, Watcher]]:
     """The same for a stream, of which only the names and columns of its files are read yet."""
+    _check_apart(options, out)
     with _watching(threads, out) as watcher:
         stream = open_stream(options)
         watcher.compiling()
         for rule in rules:
-            step_kernel(np.int32 if rule.halflife is None else np.float64)
+            _compile(fades=rule.halflife is not None)
         yield stream, watcher
+
+
+def _check_apart(options: DataOptions | TextOptions | StreamOptions, out: Path | None) -> None:
+    """Refuse data in the folder of the results that is called like one of them."""
+    names = ("path", "validation_path", "test_path")
+    given = (getattr(options, name, None) for name in names)
+    if out is not None:
+        from freqsgd.data.encoder import DESCRIPTION, TOKENS
+        from freqsgd.training.comparison import RESULTS
+        from freqsgd.training.model_folder import MODEL
+
+        written = (MODEL, DESCRIPTION, TOKENS, RESULTS, REPORT)
+        check_apart(out, written, [Path(each) for each in given if each])
 
 
 @contextmanager
@@ -82,6 +100,15 @@ def _watching(threads: int | None, out: Path | None) -> Iterator[Watcher]:
             advice = "with --out DIR a run can be resumed" if out is None else resumable
             console.print(f"\ninterrupted; {advice}")
             raise typer.Exit(130) from None
+
+
+def _compile(*, fades: bool) -> None:
+    """Compile the kernel of a step, with counts that fade or not."""
+    import numpy as np
+
+    from freqsgd.kernels.fm import step_kernel
+
+    step_kernel(np.float64 if fades else np.int32)
 
 
 def command_line() -> str:

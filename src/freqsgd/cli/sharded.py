@@ -15,7 +15,6 @@ from freqsgd.cli.progress import console
 from freqsgd.cli.request import Request
 from freqsgd.cli.session import command_line, stream_session
 from freqsgd.data.dataset import DataError
-from freqsgd.training.compare_streams import add_run, describe_stream
 from freqsgd.training.rules import Rule
 
 __all__ = ["ENGINES", "is_sharded", "train_sharded"]
@@ -50,6 +49,7 @@ def train_sharded(
     """
     from freqsgd.distributed.fit import fit_sharded
     from freqsgd.distributed.group import leave
+    from freqsgd.training.compare_streams import add_run, describe_stream
 
     rate_needed(rule)
     options, settings, plan = parts_of(asked)

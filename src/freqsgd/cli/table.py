@@ -32,6 +32,12 @@ def print_results(results: dict[str, Any]) -> None:
     for run in results["runs"]:
         if "error" in run:
             console.print(f"{run['optimizer']}: {run['error']}")
+        elif run.get("still_learning"):
+            console.print(
+                f"{run['optimizer']}*: ended by patience while its training and validation losses "
+                "still fell; with a larger --patience it may become better",
+                soft_wrap=True,
+            )
 
 
 def _print_one_pass(results: dict[str, Any], console: Console) -> None:
@@ -100,7 +106,7 @@ def _table(rows: list[_Row], width: int) -> Table:
 def _of_samples(run: dict[str, Any]) -> _Row:
     best = _best(run)
     return {
-        "optimizer": run["optimizer"],
+        "optimizer": run["optimizer"] + ("*" if run.get("still_learning") else ""),
         "lr": f"{run['lr']:g}",
         "best val AUC": number(run["best_val_auc"]),
         "epoch": str(run["best_epoch"] or "-"),

@@ -1,21 +1,29 @@
-"""Files that a command will write, looked at before it works."""
+"""Where a command writes to."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
+from typing import Any
 
-from freqsgd.data.dataset import DataError
+import typer
 
-__all__ = ["check_target"]
+__all__ = ["named_files", "target"]
+
+_UsageError: Any = typer.BadParameter.__base__
 
 
-def check_target(path: Path) -> None:
-    """Refuse a file that cannot be written; nothing is made yet."""
-    if path.is_dir():
-        raise DataError(f"cannot write {path}: it is a folder; name a file in it")
-    folder = next(each for each in path.absolute().parents if each.exists())
-    if not folder.is_dir():
-        raise DataError(f"cannot write {path}: {folder} is no folder")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise DataError(f"cannot write {path}: no permission to write in {folder}")
+def target(text: str, **more: Any) -> Any:
+    """Make the option ``--out``, which names a file or folder to write."""
+    return typer.Option("--out", help=text, parser=_named, metavar="PATH", **more)
+
+
+def _named(text: str) -> Path:
+    if text == "":  # which Path would take for the current folder
+        raise _UsageError("--out is empty: name a file or folder")
+    return Path(text)
+
+
+def named_files(context: typer.Context) -> list[Path]:
+    """List what other options of a command name, so that --out is none of it."""
+    named = (value for name, value in context.params.items() if name != "out")
+    return [Path(value) for value in named if isinstance(value, str | Path) and str(value)]

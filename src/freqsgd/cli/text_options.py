@@ -25,7 +25,7 @@ def text_data(
     path: Annotated[
         str | None,
         option(
-            "Your own .csv, .tsv, .parquet or a folder of these; "
+            "Your own .csv, .tsv, .inter, .parquet or a folder of these; "
             "one pass: a folder of days, or a pattern such as 'logs/day-*'; "
             "text: a file of one paragraph a line, .gz, or a folder.",
             "--data",
@@ -89,7 +89,7 @@ def text_settings(
         int | None,
         option(
             "Epochs without a better validation AUC, for text loss, before it ends "
-            "(default: 2; text: never).",
+            "(default: 5, movielens-1m and criteo 2; text: never).",
             panel=MODEL,
         ),
     ] = None,

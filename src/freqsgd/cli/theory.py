@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from freqsgd.cli.document import present
+from freqsgd.cli.targets import target
 from freqsgd.cli.theory_table import print_theory
 from freqsgd.cli.threads import use_threads
 from freqsgd.report import write_theory
-from freqsgd.theory.experiment import run
 from freqsgd.theory.settings import Settings
 
 __all__ = ["theory"]
@@ -44,14 +44,14 @@ def theory(
     ] = _DEFAULT.output,
     seed: Annotated[int, typer.Option(help="Of problems, pairs and outputs.")] = _DEFAULT.seed,
     threads: Annotated[int | None, typer.Option(help="Of the kernel.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for theory.json, theory.html and pictures.")
-    ] = None,
+    out: Annotated[Path | None, target("Folder for theory.json, theory.html and pictures.")] = None,
 ) -> None:
     """Check the paper's theorems by simulation: bound and measurement for every token.
 
     Example: freqsgd theory --tail polynomial --out theory
     """
+    from freqsgd.theory.experiment import run
+
     settings = Settings(
         tail, rate, users, items, dim, radius, iterations, repetitions, output, seed
     )

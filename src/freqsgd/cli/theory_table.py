@@ -8,8 +8,6 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from freqsgd.theory.statements import NAMES
-
 __all__ = ["print_theory"]
 
 _ROWS = 10  # of users that are shown
@@ -36,6 +34,8 @@ def print_theory(document: dict[str, Any]) -> None:
 
 
 def _users(document: dict[str, Any]) -> Table:
+    from freqsgd.theory.statements import NAMES  # loads the simulation
+
     runs = {run["optimizer"]: run for run in document["runs"]}
     against = {each["optimizer"]: each for each in document["improvements"]}
     table = Table(box=None, pad_edge=False, header_style="bold")

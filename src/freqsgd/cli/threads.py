@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from freqsgd.data.dataset import DataError
 
 __all__ = ["use_threads"]
@@ -18,4 +16,6 @@ def use_threads(threads: int | None) -> None:
             raise DataError(f"--threads must be at least 1, got {threads}")
         if threads > MOST:
             raise DataError(f"--threads must be at most {MOST:,}, got {threads:,}")
+        import torch  # which commands that take no --threads do without
+
         torch.set_num_threads(threads)

@@ -14,10 +14,11 @@ from freqsgd.cli.request import PresetName, Request, plans, request
 from freqsgd.cli.session import REPORT, any_session, command_line
 from freqsgd.cli.sharded import is_sharded, train_sharded
 from freqsgd.cli.table import print_results
+from freqsgd.cli.targets import target
 from freqsgd.data.dataset import DataError
+from freqsgd.data.files import write_json
 from freqsgd.report import write_report
 from freqsgd.streams.options import StreamOptions
-from freqsgd.training.compare import MODELS, RESULTS, describe, fit_any, write_results
 from freqsgd.training.rules import OPTIMIZERS, Rule
 
 __all__ = ["train"]
@@ -26,12 +27,12 @@ __all__ = ["train"]
 @takes(asked=request, rule=rule_options)
 def train(
     context: typer.Context,
-    out: Annotated[Path, typer.Option(help="Folder for the model.")] = Path("model"),
+    out: Annotated[Path, target("Folder for the model.")] = Path("model"),
     optimizer: Annotated[str, typer.Option(help=f"One of {', '.join(OPTIMIZERS)}.")] = "cfsgd",
     lr: Annotated[str, typer.Option(help="A number or auto; else the preset's.")] = "",
     preset_name: PresetName = "paper",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what --out holds.")] = False,
-    threads: Annotated[int | None, typer.Option(help="Of the kernels and torch.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Of the kernels and torch, at most.")] = None,
     engine: Annotated[
         str,
         option(
@@ -59,6 +60,8 @@ def train(
     Several processes: torchrun --nproc-per-node 2 -m freqsgd train --engine torchrec --one-pass
     --count batch --lr 10 --out model
     """
+    from freqsgd.training.comparison import MODELS, RESULTS, describe, fit_any
+
     sharded = is_sharded(context, engine)
     if (out / MODELS).exists():
         raise DataError(f"{out} holds a comparison (freqsgd compare): use another --out")
@@ -82,7 +85,7 @@ def train(
             )
         results = describe(loaded, settings, threads, command_line())
         results["runs"].append(record)
-    write_results(results, out / RESULTS)
+    write_json(out / RESULTS, results)
     write_report(results, out / REPORT)
     if sharded:  # torchrun stops all ranks when one fails: none ends before this
         from freqsgd.distributed.group import leave

@@ -11,21 +11,19 @@ from freqsgd.cli.options import data_options, shared_settings, takes, words
 from freqsgd.cli.progress import console
 from freqsgd.cli.session import REPORT, command_line, session
 from freqsgd.cli.table import print_results
+from freqsgd.cli.targets import target
 from freqsgd.data.dataset import DataError
 from freqsgd.data.options import DataOptions
 from freqsgd.report import write_report
 from freqsgd.training.rules import OPTIMIZERS
 from freqsgd.training.settings import Settings
-from freqsgd.training.trial_storage import TRIALS
-from freqsgd.training.tune import check_request
-from freqsgd.training.tune import tune as search
 
 __all__ = ["tune"]
 
 
 @takes(data=data_options, shared=shared_settings)
 def tune(
-    out: Annotated[Path, typer.Option(help="Folder for trials, models, results and report.")],
+    out: Annotated[Path, target("Folder for trials, models, results and report.")],
     optimizers: Annotated[
         str, typer.Option(help=f"Some of {', '.join(OPTIMIZERS)}.")
     ] = "sgd,cfsgd,adagrad,adam",
@@ -34,7 +32,7 @@ def tune(
         int, typer.Option(help="How many times the best settings are trained in the end.")
     ] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what --out holds.")] = False,
-    threads: Annotated[int | None, typer.Option(help="Of the kernels and torch.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Of the kernels and torch, at most.")] = None,
     *,
     data: DataOptions,
     shared: Settings,
@@ -43,6 +41,10 @@ def tune(
 
     Example: freqsgd tune --dataset movielens-1m --optimizers cfsgd,adam --trials 40 --out tuned
     """
+    from freqsgd.training.trial_storage import TRIALS
+    from freqsgd.training.tune import check_request
+    from freqsgd.training.tune import tune as search
+
     names = words(optimizers)
     check_request(names, shared, out=out, trials=trials, seeds=seeds, resume=resume)
     if resume and not (out / TRIALS).exists():

@@ -1,9 +1,14 @@
 """Sources of samples, generated or of files: tables for recommenders, text for word vectors."""
 
-from freqsgd.data.corpus import Corpus, Paragraphs
-from freqsgd.data.dataset import ABSENT, RARE, DataError, Dataset, DataWarning, Field, Splits
-from freqsgd.data.options import DataOptions, load
-from freqsgd.data.text_options import TextOptions, load_text
+from typing import TYPE_CHECKING
+
+from freqsgd._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from freqsgd.data.corpus import Corpus, Paragraphs
+    from freqsgd.data.dataset import ABSENT, RARE, DataError, Dataset, DataWarning, Field, Splits
+    from freqsgd.data.options import DataOptions, load
+    from freqsgd.data.text_options import TextOptions, load_text
 
 __all__ = [
     "ABSENT",
@@ -20,3 +25,23 @@ __all__ = [
     "load",
     "load_text",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "ABSENT": "freqsgd.data.dataset",
+            "Corpus": "freqsgd.data.corpus",
+            "DataError": "freqsgd.data.dataset",
+            "DataOptions": "freqsgd.data.options",
+            "DataWarning": "freqsgd.data.dataset",
+            "Dataset": "freqsgd.data.dataset",
+            "Field": "freqsgd.data.dataset",
+            "Paragraphs": "freqsgd.data.corpus",
+            "RARE": "freqsgd.data.dataset",
+            "Splits": "freqsgd.data.dataset",
+            "TextOptions": "freqsgd.data.text_options",
+            "load": "freqsgd.data.options",
+            "load_text": "freqsgd.data.text_options",
+        },
+    )

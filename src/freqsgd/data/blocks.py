@@ -23,6 +23,12 @@ class RawText:
     stops: NDArray[np.int32]  # (rows, columns): where each cell stops, one byte before the next
     names: list[str]  # of the columns
 
+    def cell(self, row: int, name: str) -> str:
+        """The text of one cell."""
+        place = row * len(self.names) + self.names.index(name)
+        start = int(self.stops.flat[place - 1]) + 1 if place else 0
+        return self.data[start : int(self.stops.flat[place])].decode()
+
     def after(self, rows: int) -> RawText:
         """The text without so many of its first rows."""
         start = int(self.stops[rows - 1, -1]) + 1 if rows else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from freqsgd.data.blocks import Block, RawText
 from freqsgd.data.columns import Column, is_unreadable, tokens
 from freqsgd.data.dataset import ABSENT
 from freqsgd.data.token_table import TokenTable
+from freqsgd.data.unknown import UnknownValues
 
 __all__ = ["Coder", "TokenCoder", "code_block", "fill_bags", "raw_places"]
 
@@ -38,6 +39,7 @@ class TokenCoder:
         table: gives tokens their codes
         add: whether tokens that are not in the table are added to it
         ids: what becomes of the codes, as ``vocabulary.to_ids`` says; None: they stay codes
+        unknown: counts the tokens that are not in the table
     """
 
     def __init__(
@@ -47,8 +49,10 @@ class TokenCoder:
         *,
         add: bool,
         ids: NDArray[np.int32] | None = None,
+        unknown: UnknownValues | None = None,
     ) -> None:
         self.columns, self.table, self.add, self.ids = columns, table, add, ids
+        self._unknown = unknown
         # An integer may be left as text until all are known; then its bin is found once for each
         # distinct text. Tokens that are looked up must be bins.
         kinds = ("category", "integer") if add else ("category",)
@@ -60,6 +64,9 @@ class TokenCoder:
         """Codes of the tokens, or their ids."""
         self._checked = len(self.table)
         codes = code_block(block, self.columns, self.raw, self.table, add=self.add)
+        if self._unknown is not None:
+            texts = partial(_texts, block, self.columns, self.raw)
+            self._unknown.add(codes, self.columns, self.table, texts)
         return codes if self.ids is None else self.ids[codes]
 
     def faults(self, block: Block, codes: NDArray[np.int32]) -> Iterator[tuple[int, str]]:
@@ -81,7 +88,7 @@ class TokenCoder:
 
 
 def code_block(
-    block: Block, columns: Sequence[Column], raw: Sequence[str], table: TokenTable, *, add: bool
+    block: Block, columns: Sequence[Column], raw: Collection[str], table: TokenTable, *, add: bool
 ) -> NDArray[np.int32]:
     """Codes of all rows: a column each, and ``width`` columns for a bag.
 
@@ -89,8 +96,9 @@ def code_block(
     """
     starts = np.cumsum([0, *(column.width for column in columns)]).tolist()
     codes = np.empty((len(block.numbers), starts[-1]), np.int32)
+    raw = set(raw)
     if block.raw is None:
-        raw = ()
+        raw = set()
     elif raw:
         places = raw_places(block.raw, columns, raw, starts)
         table.code_rows(block.raw.data, block.raw.stops, places, codes, add=add)
@@ -107,8 +115,26 @@ def code_block(
     return codes
 
 
+def _texts(
+    block: Block,
+    columns: Sequence[Column],
+    raw: Collection[str],
+    field: int,
+    rows: NDArray[np.int64],
+    places: NDArray[np.int64],
+) -> list[str]:
+    """The texts of tokens of a field, as ``code_block`` takes them; places are those in a bag."""
+    column = columns[field]
+    if block.raw is not None and column.name in raw:
+        return [block.raw.cell(row, column.name) for row in rows.tolist()]
+    some = block.frame[rows].select(tokens(column, block.frame.schema[column.name])).to_series()
+    if column.kind != "bag":
+        return some.to_list()
+    return [texts[place] for texts, place in zip(some.to_list(), places.tolist(), strict=True)]
+
+
 def raw_places(
-    text: RawText, columns: Sequence[Column], raw: Sequence[str], starts: list[int]
+    text: RawText, columns: Sequence[Column], raw: Collection[str], starts: list[int]
 ) -> NDArray[np.int64]:
     """The field of each column of the text, or -1, and where its codes go."""
     fields = {column.name: field for field, column in enumerate(columns) if column.name in raw}

@@ -2,18 +2,53 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
-from numba import njit
+__all__ = ["called", "compiled", "inlined"]
 
-__all__ = ["compiled", "inlined"]
+_making = threading.RLock()  # threads may call a function for the first time at once
+
+
+class _Compiled:
+    """A function that Numba compiles when it is first called: a command that calls none of them
+    does not wait for Numba's import."""
+
+    def __init__(self, function: Any, **options: Any) -> None:
+        self.function, self.options = function, options
+        self._dispatcher: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.dispatcher(*arguments)
+
+    @property
+    def dispatcher(self) -> Any:
+        """Numba's function. Those that it calls become Numba's too, which knows no others."""
+        if self._dispatcher is None:
+            with _making:
+                self._dispatcher = self._dispatcher or self._make()
+        return self._dispatcher
+
+    def _make(self) -> Any:
+        from numba import njit
+
+        names = self.function.__globals__
+        for name in self.function.__code__.co_names:
+            if isinstance(called := names.get(name), _Compiled):
+                names[name] = called.dispatcher
+        return njit(**self.options)(self.function)
 
 
 def compiled(function: Any) -> Any:
     """Compile a function, once for a machine."""
-    return njit(cache=True, nogil=True)(function)
+    return _Compiled(function, cache=True, nogil=True)
 
 
 def inlined(function: Any) -> Any:
     """Let a function be compiled as a part of those that call it."""
-    return njit(inline="always")(function)
+    return _Compiled(function, inline="always")
+
+
+def called(function: Any) -> Any:
+    """Let a function be called by compiled ones, not inlined: it is long."""
+    return _Compiled(function, nogil=True)

@@ -12,10 +12,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
+from freqsgd.data.whole import NotWholeError, whole_floats, whole_number
 
 __all__ = ["is_missing", "read_frame", "shown", "token_text"]
 
-_WHOLE = 2**53  # floats beyond it are whole numbers, but not which
+_LARGEST = 2**63 - 1
 
 
 def read_frame(table: Any, names: Sequence[str], numeric: Collection[str] = ()) -> pl.DataFrame:
@@ -69,7 +70,7 @@ def _of_array(values: NDArray[Any]) -> pl.Series | list[Any]:
         values = values.astype("M8[us]")
     if kind == "m":
         values = values.astype("m8[us]")
-    if kind == "f":
+    if kind == "f" and values.dtype.itemsize > 8:
         values = values.astype(np.float64)
     if kind in "biufMm":
         return pl.Series(np.ascontiguousarray(values))
@@ -82,7 +83,7 @@ def _column(raw: pl.Series | list[Any], name: str, *, is_number: bool) -> pl.Ser
             return _numbers(raw)
         values = _of_objects(raw) if isinstance(raw, list) else raw
         return _categories(values)
-    except _UnusableError as error:
+    except (_UnusableError, NotWholeError) as error:
         raise DataError(f"column {name!r} {error}") from None
     except UnicodeEncodeError as error:
         raise DataError(f"column {name!r} holds text that is not Unicode: {error}") from None
@@ -113,32 +114,15 @@ def _categories(values: pl.Series) -> pl.Series:
             f"is of type {dtype}, which cannot be a category; use single values or lists of them"
         )
     wanted = pl.element() if isinstance(dtype, pl.List) else pl.col(values.name)
-    if inner.is_float():
-        _check_whole(values.explode() if isinstance(dtype, pl.List) else values)
-        wanted = wanted.fill_nan(None).cast(pl.Int64)
-    elif isinstance(inner, pl.Datetime):
+    if isinstance(inner, pl.Datetime):
         wanted = wanted.cast(pl.Datetime("us", inner.time_zone))
     elif isinstance(inner, pl.Duration):
         wanted = wanted.cast(pl.Duration("us")).to_physical()
     else:
-        return values
+        return whole_floats(values)
     if isinstance(dtype, pl.List):
         return values.list.eval(wanted)
     return values.to_frame().select(wanted).to_series()
-
-
-def _check_whole(values: pl.Series) -> None:
-    present = values.fill_nan(None)
-    wrong = (present != present.round()) | (present.abs() > _WHOLE)
-    if wrong.any():
-        _refuse_float(present.filter(wrong)[0])
-
-
-def _refuse_float(value: float) -> None:
-    raise _UnusableError(
-        f"holds {value!r}, which is not a category: name the column in numeric to have its "
-        "numbers put into bins, or turn it into text"
-    )
 
 
 def _of_objects(values: list[Any]) -> pl.Series:
@@ -146,7 +130,7 @@ def _of_objects(values: list[Any]) -> pl.Series:
     kinds = set(map(type, values)) - {type(None)}
     if kinds == {str}:
         return pl.Series(values, dtype=pl.String)
-    if kinds == {int} and max(abs(value) for value in values if value is not None) <= _WHOLE:
+    if kinds == {int} and max(abs(value) for value in values if value is not None) <= _LARGEST:
         return pl.Series(values, dtype=pl.Int64)
     if any(issubclass(kind, list | np.ndarray) for kind in kinds):
         return pl.Series([_texts(value) for value in values], dtype=pl.List(pl.String))
@@ -170,10 +154,7 @@ def token_text(value: Any) -> str | None:
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
     if isinstance(value, float | np.floating):
-        number = float(value)
-        if abs(number) > _WHOLE or number != int(number):
-            _refuse_float(number)
-        return str(int(number))
+        return str(whole_number(value))
     if isinstance(value, datetime):
         return value.isoformat(" ", "microseconds")
     if isinstance(value, timedelta):

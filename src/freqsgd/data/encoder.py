@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from freqsgd.data.coding import TokenCoder
 from freqsgd.data.columns import MISSING, Column
 from freqsgd.data.description import DESCRIPTION, Description, refusing_damage, write_description
+from freqsgd.data.dialect import BY_NAME, Dialect
 from freqsgd.data.file_encoder import FileEncoder
-from freqsgd.data.files import write_whole
+from freqsgd.data.files import read_file, write_whole
 from freqsgd.data.token_table import TokenTable
+from freqsgd.data.unknown import UnknownValues
 from freqsgd.data.vocabulary import known_table
 
 __all__ = ["DESCRIPTION", "TOKENS", "Encoder"]
@@ -38,19 +40,25 @@ class Encoder(FileEncoder):
         tokens: field, token, id and count of every token that has an id of its own, sorted by
             field and id
         min_count: that these were seen at least
+        dialect: how the raw files are laid out, where they are text
     """
 
     def __init__(
-        self, kind: str, columns: Sequence[Column], tokens: pl.DataFrame, min_count: int = 1
+        self,
+        kind: str,
+        columns: Sequence[Column],
+        tokens: pl.DataFrame,
+        min_count: int = 1,
+        dialect: Dialect = BY_NAME,
     ) -> None:
         sizes = np.bincount(tokens["field"].to_numpy(), minlength=len(columns)) + 1
-        super().__init__(kind, columns, sizes.tolist())
+        super().__init__(kind, columns, sizes.tolist(), dialect)
         self.min_count, self._tokens = min_count, tokens
 
-    def coder(self) -> TokenCoder:
+    def coder(self, unknown: UnknownValues | None = None) -> TokenCoder:
         """Turns the columns of a block into ids."""
         table, ids = self.known
-        return TokenCoder(self.columns, table, add=False, ids=ids)
+        return TokenCoder(self.columns, table, add=False, ids=ids, unknown=unknown)
 
     @property
     def fingerprint(self) -> str:
@@ -58,15 +66,14 @@ class Encoder(FileEncoder):
         tokens = self._tokens.hash_rows(0).to_numpy().tobytes()
         return sha256(repr((self.kind, self.columns)).encode() + tokens).hexdigest()
 
-    def save(self, folder: Path) -> None:
-        """Write ``encoder.json`` and ``tokens.parquet`` into the folder."""
+    def save(self, folder: Path) -> str:
+        """Write ``encoder.json`` and ``tokens.parquet`` into the folder; return their checksum."""
         packed = io.BytesIO()
         self._tokens.write_parquet(packed)
         digest = sha256(packed.getvalue()).hexdigest()
         write_whole(folder / TOKENS, packed.getvalue())
-        write_description(
-            folder, self.kind, self.columns, {"min_count": self.min_count, "tokens_sha256": digest}
-        )
+        more = {"min_count": self.min_count, "tokens_sha256": digest}
+        return write_description(folder, self.kind, self.columns, more, self.dialect)
 
     @classmethod
     def load(cls, folder: Path) -> Encoder:
@@ -79,11 +86,13 @@ class Encoder(FileEncoder):
         with refusing_damage(folder / DESCRIPTION):
             digest, min_count = description["tokens_sha256"], description.get("min_count", 1)
         with refusing_damage(folder / TOKENS):
-            packed = (folder / TOKENS).read_bytes()
+            packed = read_file(folder / TOKENS)
             if sha256(packed).hexdigest() != digest:
                 raise ValueError(f"its checksum is not the one in {DESCRIPTION}")
             tokens = pl.read_parquet(packed)
-            return cls(description.kind, description.columns, tokens, min_count)
+            return cls(
+                description.kind, description.columns, tokens, min_count, description.dialect
+            )
 
     def tokens(self, field: int) -> list[str]:
         """What the tokens of a field are called, by id: their texts, ``<rare>``, ``<missing>``.

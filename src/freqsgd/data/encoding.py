@@ -7,7 +7,7 @@ disk; when all tokens have been counted, their codes there are replaced by their
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +18,13 @@ from freqsgd.data.ahead import ahead
 from freqsgd.data.coding import TokenCoder
 from freqsgd.data.columns import Column
 from freqsgd.data.dataset import DataError
+from freqsgd.data.dialect import BY_NAME, Dialect
 from freqsgd.data.encoder import Encoder
 from freqsgd.data.formats import format_for
 from freqsgd.data.malformed import MalformedRows
 from freqsgd.data.samples import SampleReader, Samples
 from freqsgd.data.target import Target
+from freqsgd.data.unknown import UnknownValues
 from freqsgd.data.vocabulary import Vocabulary, to_ids
 
 __all__ = ["IDS", "LABELS", "ORDER", "SUMMARY", "Progress", "Source", "encode"]
@@ -46,26 +48,29 @@ class Source:
     max_bad_rows: int = 0
     validation: tuple[Path, ...] = ()
     test: tuple[Path, ...] = ()
+    dialect: Dialect = BY_NAME
 
 
 def encode(source: Source, folder: Path, progress: Progress | None = None) -> None:
     """Write ids, labels, what the split goes by, the encoder and a summary into the folder.
 
     The summary has the numbers of rows of the source's files, of its validation files and of its
-    test files, and says what was dropped.
+    test files, and says what was dropped and what values of the latter two are unknown.
     """
     malformed = MalformedRows(source.max_bad_rows)
     with _Writer(folder) as writer:
         encoder = _encode_and_rank(source, writer, malformed, progress)
-        rows = [writer.rows]
+        rows, warned = [writer.rows], []
         for files in (source.validation, source.test):
-            for samples in encoder.read(files, malformed, source.target):
+            unknown = UnknownValues(str(_place(files)) if files else "")
+            for samples in encoder.read(files, malformed, unknown, source.target):
                 writer.write(samples)
+            warned += unknown.messages()
             rows.append(writer.rows - sum(rows))
             if files and rows[-1] == 0:
                 raise DataError(f"{files[0]}: there are no rows")
     encoder.save(folder)
-    summary = {"rows": rows, "dropped": malformed.dropped()}
+    summary = {"rows": rows, "dropped": malformed.dropped(), "unknown": warned}
     (folder / SUMMARY).write_text(json.dumps(summary), encoding="utf-8")
 
 
@@ -113,7 +118,7 @@ def _encode_and_rank(
     reader = SampleReader(source.columns, coder, malformed, source.target)
     sizes = [path.stat().st_size for path in source.files]
     for index, path in enumerate(source.files):
-        for samples in ahead(reader.read(path, format_for(source.kind, path))):
+        for samples in ahead(reader.read(path, format_for(source.kind, path, source.dialect))):
             vocabulary.count(samples.codes)
             writer.write(samples)
             if progress:
@@ -123,11 +128,15 @@ def _encode_and_rank(
     tokens, ids = vocabulary.rank(source.columns, source.min_count)
     del vocabulary, coder, reader  # which hold every text
     writer.number(ids, sum(column.width for column in source.columns), progress)
-    return Encoder(source.kind, source.columns, tokens, source.min_count)
+    return Encoder(source.kind, source.columns, tokens, source.min_count, source.dialect)
+
+
+def _place(files: Sequence[Path]) -> Path:
+    return files[0] if len(files) == 1 else files[0].parent
 
 
 def _check_labels(source: Source, writer: _Writer) -> None:
-    place = source.files[0] if len(source.files) == 1 else source.files[0].parent
+    place = _place(source.files)
     if writer.rows == 0:
         raise DataError(f"{place}: there are no rows")
     if writer.positives in (0, writer.rows):

@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.data.blocks import Block
-from freqsgd.data.coding import code_block
+from freqsgd.data.coding import TokenCoder
 from freqsgd.data.columns import (
     Column,
     bag_width,
@@ -21,6 +21,7 @@ from freqsgd.data.conversion import shown
 from freqsgd.data.dataset import DataError
 from freqsgd.data.encoder import Encoder
 from freqsgd.data.token_table import TokenTable
+from freqsgd.data.unknown import UnknownValues
 from freqsgd.data.vocabulary import Vocabulary, to_ids
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "empty_encoder",
     "encode_frame",
     "frame_columns",
+    "look_up",
     "new_encoder",
 ]
 
@@ -60,22 +62,36 @@ def empty_encoder(columns: Sequence[Column]) -> Encoder:
 def encode_frame(encoder: Encoder, frame: pl.DataFrame) -> NDArray[np.int32]:
     """Ids of the rows of a frame; tokens that are not known are rare."""
     table, ids = encoder.known
-    return to_ids(code_frame(frame, encoder.columns, table, add=False), ids)
+    return to_ids(look_up(frame, encoder.columns, table), ids)
+
+
+def look_up(frame: pl.DataFrame, columns: Sequence[Column], table: TokenTable) -> NDArray[np.int32]:
+    """Codes of the tokens of all rows; warns where most of a column are not in the table."""
+    unknown = UnknownValues()
+    codes = code_frame(frame, columns, table, add=False, unknown=unknown)
+    unknown.warn()
+    return codes
 
 
 def code_frame(
-    frame: pl.DataFrame, columns: Sequence[Column], table: TokenTable, *, add: bool
+    frame: pl.DataFrame,
+    columns: Sequence[Column],
+    table: TokenTable,
+    *,
+    add: bool,
+    unknown: UnknownValues | None = None,
 ) -> NDArray[np.int32]:
     """Codes of the tokens of all rows."""
     for column in columns:
         _check_kind(frame[column.name], column)
     empty = {c.name: pl.List(pl.String) for c in columns if c.kind == "bag"}
     frame = frame.cast({name: to for name, to in empty.items() if frame[name].dtype == pl.Null})
+    coder = TokenCoder(columns, table, add=add, unknown=unknown)
     codes = np.empty((len(frame), sum(column.width for column in columns)), np.int32)
     for start in range(0, len(frame), _BLOCK_ROWS):
         some = frame.slice(start, _BLOCK_ROWS)
         block = Block(some, None, np.arange(len(some)), "row", [], 1.0)
-        codes[start : start + len(some)] = code_block(block, columns, (), table, add=add)
+        codes[start : start + len(some)] = coder.code(block)
     return codes
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from freqsgd.data.columns import Column, bag_width
 from freqsgd.data.dataset import ABSENT, RARE
 from freqsgd.data.encoder import Encoder
-from freqsgd.data.frames import code_frame
+from freqsgd.data.frames import code_frame, look_up
 from freqsgd.data.hashing import count_codes
 from freqsgd.data.vocabulary import known_table, to_ids
 
@@ -29,16 +29,16 @@ class GrowingEncoder:
     """
 
     def __init__(self, encoder: Encoder) -> None:
-        self.kind, self.columns = encoder.kind, encoder.columns
+        self.kind, self.columns, self.dialect = encoder.kind, encoder.columns, encoder.dialect
         self.sizes = np.array([field.size for field in encoder.fields])
         self._table, self._ids = known_table(encoder.texts())
         self._numbered = len(self._table)  # tokens that have ids; the table may hold more
-        self._counts = np.append(pl.concat(encoder.counts()).to_numpy(), [0, 0])
+        self._counts = np.append(pl.concat(encoder.counts()).to_numpy(), [0, 0, 0])
 
     def encode(self, frame: pl.DataFrame) -> NDArray[np.int32]:
         """Ids of the rows of a frame; tokens that are not known are rare."""
         self._make_room()
-        return to_ids(code_frame(frame, self.columns, self._table, add=False), self._ids)
+        return to_ids(look_up(frame, self.columns, self._table), self._ids)
 
     def take_in(self, frame: pl.DataFrame) -> NDArray[np.int32]:
         """Ids of the rows of a frame, after new tokens got theirs and long lists their width."""
@@ -69,11 +69,11 @@ class GrowingEncoder:
                 "count": self._counts[order],
             }
         )
-        return Encoder(self.kind, self.columns, tokens)
+        return Encoder(self.kind, self.columns, tokens, dialect=self.dialect)
 
     def _make_room(self) -> None:
         """Room for all tokens of the table, which are rare until they get their ids."""
-        needed, known = len(self._table) + 2, self._numbered
+        needed, known = len(self._table) + 3, self._numbered
         if needed > len(self._ids):
             room = max(needed, 2 * len(self._ids))
             ids, counts = np.full(room, RARE, np.int32), np.zeros(room, np.int64)

@@ -14,9 +14,19 @@ import numpy as np
 
 from freqsgd.data.compiled import compiled, inlined
 
-__all__ = ["HEADER", "UNKNOWN", "code_rows", "count_codes", "fill_slots", "word_at"]
+__all__ = [
+    "HEADER",
+    "UNKNOWN",
+    "UNKNOWN_EMPTY",
+    "code_rows",
+    "count_codes",
+    "fill_slots",
+    "word_at",
+]
 
-UNKNOWN = -2  # the code of a token that is not in the table; -1 is that of an absent one
+# Codes of tokens that are not in the table; -1 is that of an absent one. A missing value is the
+# empty text: that it is unknown says nothing about the values.
+UNKNOWN, UNKNOWN_EMPTY = -2, -3
 HEADER = 2  # words of a record before its text
 
 _SEED, _MIX = np.uint64(0xCBF29CE484222325), np.uint64(0x9E3779B97F4A7C15)
@@ -62,7 +72,7 @@ def _code(
     """The code of a text with this hash; one that is not in the table is added or UNKNOWN."""
     mask = np.uint64(len(slots) - 1)
     slot = value & mask
-    code = np.int64(UNKNOWN)
+    code = np.int64(UNKNOWN if stop > start else UNKNOWN_EMPTY)
     while slots[slot] != _ZERO:
         entry = slots[slot]
         if (entry ^ value) <= _POSITION:
@@ -78,7 +88,7 @@ def _code(
                 code = np.int64(arena[record + 1])
                 break
         slot = (slot + _ONE) & mask
-    if code == UNKNOWN and add:
+    if code < 0 and add:
         code, record = used[0], used[1]
         arena[record], arena[record + 1] = key, np.uint64(code)
         text = record + HEADER

@@ -42,7 +42,7 @@ class MalformedRows:
                 self._first.append(f"  {path}, {place}: {reason}")
         if self.count > self.allowed:
             raise DataError(
-                f"{self._message()}\nMend them, or allow that many to be dropped with "
+                f"{self._message()}\nMend them or take them out. Training drops up to "
                 f"--max-bad-rows ({self.allowed} now)."
             )
 

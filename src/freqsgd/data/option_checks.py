@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 from freqsgd.data.dataset import DataError
+from freqsgd.data.formats import Parquet, TextFormat, split_type
+from freqsgd.data.splits import split_column
 
-__all__ = ["check_columns", "real_number", "refuse_options", "whole_number"]
+__all__ = ["check_columns", "real_number", "refuse_options", "whole_number", "without_types"]
 
 _NUMERIC_RULES = ("log", "quantiles")
+_Options = TypeVar("_Options", bound=Any)
 _MOST = 2**31 - 1  # what fits where ids and lengths are kept
 
 
@@ -48,9 +52,8 @@ def check_columns(
     label: str | None,
 ) -> None:
     """Raise if a column has two uses, or if there is no such rule for numbers."""
-    used = [*features, *numeric]
-    for name in used:
-        if used.count(name) > 1:
+    for name, times in Counter([*features, *numeric]).items():
+        if times > 1:
             raise DataError(f"{path}: the column {name!r} is named twice as a feature")
         if name == label:
             raise DataError(f"{path}: the column {name!r} cannot be feature and label")
@@ -66,3 +69,28 @@ def refuse_options(options: Any, where: str, *names: str) -> None:
         if getattr(options, name) != defaults[name]:
             flag = name.replace("path", "data").replace("_", "-")
             raise DataError(f"--{flag} does not go with {where}")
+
+
+def without_types(options: _Options, form: TextFormat | Parquet) -> _Options:
+    """Return options that name columns of typed files without their types.
+
+    In a file with the header ``user_id:token``, both this and ``user_id`` name the column.
+    """
+    if not (isinstance(form, TextFormat) and form.typed):
+        return options
+
+    def plain(names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(split_type(name)[0] for name in names)
+
+    named: dict[str, Any] = {
+        "features": plain(options.features),
+        "numeric": plain(options.numeric),
+    }
+    if options.label:
+        named["label"] = split_type(options.label)[0]
+    by, column = split_column(getattr(options, "split", "random"))
+    if column:
+        named["split"] = f"{by}:{split_type(column)[0]}"
+    changed = replace(options, **named)
+    changed.check()  # a column may be named both ways
+    return changed

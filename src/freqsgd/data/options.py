@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from freqsgd.data.catalogue import table_dataset
 from freqsgd.data.dataset import DataError
+from freqsgd.data.dialect import Dialect
 from freqsgd.data.option_checks import check_columns, refuse_options
 from freqsgd.data.splits import split_column
 from freqsgd.data.synthetic import TAILS, clicks_dataset, generate_clicks
@@ -26,7 +27,7 @@ class DataOptions:
     """
 
     dataset: str | None = None  # "synthetic" (if there is no path), "movielens-1m", "criteo"
-    path: str | None = None  # .csv, .tsv, .txt (tabs), .parquet, or a folder of one kind of these
+    path: str | None = None  # .csv, .tsv, .inter, .parquet, ..., or a folder of one kind of these
     label: str | None = None
     features: tuple[str, ...] = ()  # columns of categories of any type; lists are bags
     numeric: tuple[str, ...] = ()  # columns of numbers, which are put into bins
@@ -40,15 +41,22 @@ class DataOptions:
     split_seed: int = 0
     tail: str = "polynomial"  # of the synthetic tokens' frequencies, or "exponential"
     samples: int = 450_000  # how many synthetic ones
+    separator: str | None = None  # between the cells of text files; None: by the end of the name
+    columns: tuple[str, ...] = ()  # names of all columns, of text files without a header
 
     def __post_init__(self) -> None:
-        for name in ("features", "numeric"):  # lists, where the options come from JSON
+        for name in ("features", "numeric", "columns"):  # lists, where the options come from JSON
             object.__setattr__(self, name, tuple(getattr(self, name)))
 
     @property
     def name(self) -> str | None:
         """The dataset that is known by name; None for files of one's own."""
         return self.dataset or ("synthetic" if self.path is None else None)
+
+    @property
+    def dialect(self) -> Dialect:
+        """How text files are laid out."""
+        return Dialect(self.separator, self.columns)
 
     def check(self) -> None:
         """Raise unless the options fit together."""
@@ -88,6 +96,8 @@ class DataOptions:
             "numeric_rule",
             "validation_path",
             "test_path",
+            "separator",
+            "columns",
         )
         if name == "synthetic":
             refuse_options(self, where, "positive_above", "min_count", "max_bad_rows", "split")

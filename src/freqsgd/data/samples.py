@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +14,11 @@ from freqsgd.data.ahead import ahead
 from freqsgd.data.blocks import Block, read_blocks
 from freqsgd.data.coding import Coder
 from freqsgd.data.columns import Column, is_unreadable
+from freqsgd.data.dataset import DataError
 from freqsgd.data.formats import Parquet, TextFormat
 from freqsgd.data.malformed import MalformedRows
 from freqsgd.data.target import Target
+from freqsgd.data.whole import NotWholeError, whole_floats
 
 __all__ = ["SampleReader", "Samples"]
 
@@ -56,9 +58,11 @@ class SampleReader:
     def read(self, path: Path, form: TextFormat | Parquet, after: int = 0) -> Iterator[Samples]:
         """The samples of a file, without those whose number is not above ``after``."""
         raw = self.coder.raw
-        parsed = [column.name for column in self.columns if column.name not in raw]
+        left = set(raw)
+        parsed = [column.name for column in self.columns if column.name not in left]
         parsed += self.target.columns() if self.target else []
-        for block in ahead(read_blocks(path, form, parsed, raw, after)):
+        for read in ahead(read_blocks(path, form, parsed, raw, after)):
+            block = self._with_whole_floats(path, read)
             codes = self.coder.code(block)
             faults = [*self._parsed_faults(block), *self.coder.faults(block, codes)]
             rows, frame, numbers = len(codes) + len(block.malformed), block.frame, block.numbers
@@ -73,6 +77,19 @@ class SampleReader:
                 labels, order = self.target.labels(frame), self.target.order(frame)
             left_out = np.array(list(places), np.int64)
             yield Samples(codes, labels, order, block.done, numbers, left_out)
+
+    def _with_whole_floats(self, path: Path, block: Block) -> Block:
+        """Turn the floats of categories and bags into integers."""
+        frame, there, whole = block.frame, set(block.frame.columns), []
+        for column in self.columns:
+            if column.is_number or column.name not in there:
+                continue
+            try:
+                whole.append(whole_floats(frame[column.name]))
+            except NotWholeError as error:
+                place = f"{path}, {block.unit} {block.numbers[error.row]}"
+                raise DataError(f"{place}: column {column.name!r} {error}") from None
+        return replace(block, frame=frame.with_columns(whole))
 
     def _parsed_faults(self, block: Block) -> Iterator[tuple[int, str]]:
         """Rows with values that cannot be used, and what is wrong with them."""

@@ -10,18 +10,19 @@ import polars as pl
 
 from freqsgd.data.columns import Column
 from freqsgd.data.dataset import DataError
+from freqsgd.data.dialect import separator_hint
 from freqsgd.data.formats import Parquet, TextFormat
 from freqsgd.data.parquet import parquet_schema
-from freqsgd.data.text import text_columns
+from freqsgd.data.text import text_schema
 
-__all__ = ["check_file", "check_names", "file_schema", "kind_of"]
+__all__ = ["check_file", "check_names", "file_schema", "header_hint", "kind_of"]
 
 
 def file_schema(path: Path, form: TextFormat | Parquet) -> pl.Schema:
-    """Names and types of the columns of a file that says what they are."""
+    """Names and types of the columns of a file."""
     if isinstance(form, Parquet):
         return parquet_schema(path)
-    return pl.Schema(dict.fromkeys(text_columns(path, form), pl.String()))
+    return text_schema(path, form)
 
 
 def kind_of(path: Path, name: str, dtype: pl.DataType) -> str:
@@ -48,10 +49,10 @@ def check_file(
     ``others`` are names of columns of single values: the label, what the split goes by.
     """
     if isinstance(form, TextFormat) and form.layouts:
-        check_names(path, list(form.layouts[0]), list(others))
+        check_names(path, form, list(form.layouts[0]), list(others))
         return  # no header: rows that do not fit are malformed
     schema = file_schema(path, form)
-    check_names(path, list(schema), [*(column.name for column in columns), *others])
+    check_names(path, form, list(schema), [*(column.name for column in columns), *others])
     for name in others:
         if kind_of(path, name, schema[name]) == "bag":
             raise DataError(f"{path}: column {name!r} holds lists; it needs single values")
@@ -59,15 +60,37 @@ def check_file(
         _check_kind(path, column, schema[column.name])
 
 
-def check_names(path: Path, found: list[str], wanted: list[str]) -> None:
+def check_names(
+    path: Path, form: TextFormat | Parquet, found: list[str], wanted: list[str]
+) -> None:
     """Raise unless all wanted names are among those found."""
+    there = set(found)
     for name in wanted:
-        if name not in found:
-            close = difflib.get_close_matches(name, found, 1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise DataError(
-                f"{path}: there is no column {name!r}.{hint} The columns are: {', '.join(found)}"
-            )
+        if name not in there:
+            raise DataError(f"{path}: there is no column {name!r}. {_advice(form, found, name)}")
+
+
+def _advice(form: TextFormat | Parquet, found: list[str], name: str) -> str:
+    """What to do about a name that is not among those found."""
+    if hint := header_hint(form, found, name):
+        return hint
+    close = difflib.get_close_matches(name, found, 1)
+    hint = f"Did you mean {close[0]!r}? " if close else ""
+    return f"{hint}The columns are: {', '.join(found)}"
+
+
+def header_hint(form: TextFormat | Parquet, found: list[str], wanted: str | None = None) -> str:
+    """A sentence that names another separator, if the header seems to have one; else "".
+
+    Args:
+        form: what the file was read as
+        found: the columns that were found
+        wanted: one that was not, if any
+    """
+    if not isinstance(form, TextFormat):
+        return ""
+    line = form.separator.join(found)
+    return separator_hint(line, form.separator, lambda cells: wanted in cells)
 
 
 def _check_kind(path: Path, column: Column, dtype: pl.DataType) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,16 @@ from freqsgd.data.cache import file_key
 from freqsgd.data.catalogue import known_dataset, locate
 from freqsgd.data.columns import Column
 from freqsgd.data.encoding import Source
-from freqsgd.data.formats import CRITEO_COLUMNS, MOVIELENS_COLUMNS, format_of, list_files
+from freqsgd.data.formats import (
+    CRITEO,
+    CRITEO_COLUMNS,
+    MOVIELENS,
+    MOVIELENS_COLUMNS,
+    format_of,
+    list_files,
+    refuse_parquet,
+)
+from freqsgd.data.option_checks import without_types
 from freqsgd.data.schema import check_file, check_names
 from freqsgd.data.splits import split_column
 from freqsgd.data.tables import table_columns
@@ -21,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Request"]
 
-_FORMAT = 2  # of the encoded samples: raised when they change, so that old ones are made anew
+_FORMAT = 3  # of the encoded samples: raised when they change, so that old ones are made anew
 _MIN_COUNT = {"criteo": 10}
 
 
@@ -46,7 +56,9 @@ class Request:
             list_files(Path(path)) if path else ()
             for path in (options.path, options.validation_path, options.test_path)
         ]
+        refuse_parquet(chain(*own), options.dialect)
         name = Path(options.path).resolve().name.partition(".")[0]
+        options = without_types(options, format_of(own[0][0], options.dialect))
         return cls(options, name, "table", *own)
 
     def key(self) -> dict[str, Any]:
@@ -67,6 +79,7 @@ class Request:
             "min_count": self._min_count(),
             "max_bad_rows": options.max_bad_rows,
             "split": options.split,
+            "dialect": asdict(options.dialect),
         }
 
     def source(self) -> Source:
@@ -81,6 +94,7 @@ class Request:
             self.options.max_bad_rows,
             self.validation,
             self.test,
+            self.options.dialect,
         )
 
     def _min_count(self) -> int:
@@ -106,18 +120,23 @@ class Request:
     def _columns(self, target: Target) -> tuple[Column, ...]:
         options, others = self.options, target.columns()
         if self.kind == "movielens-1m":
-            check_names(self.files[0], list(MOVIELENS_COLUMNS), others)
+            check_names(self.files[0], MOVIELENS, list(MOVIELENS_COLUMNS), others)
             return Column("user"), Column("movie")
         if self.kind == "criteo":
-            check_names(self.files[0], list(CRITEO_COLUMNS), others)
+            check_names(self.files[0], CRITEO, list(CRITEO_COLUMNS), others)
             integers, categories = CRITEO_COLUMNS[1:14], CRITEO_COLUMNS[14:]
             return (
                 *(Column(name, "integer") for name in integers),
                 *(Column(name) for name in categories),
             )
         columns = table_columns(
-            self.files, options.features, options.numeric, options.numeric_rule, others
+            self.files,
+            options.features,
+            options.numeric,
+            options.numeric_rule,
+            others,
+            options.dialect,
         )
         for path in (*self.validation, *self.test):
-            check_file(path, format_of(path), columns, others)
+            check_file(path, format_of(path, options.dialect), columns, others)
         return columns

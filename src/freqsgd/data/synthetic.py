@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from freqsgd.data.dataset import RARE, DataError, Dataset, Field
 from freqsgd.data.splits import split_at_random
+
+if TYPE_CHECKING:  # torch takes a second to import
+    from torch import Tensor
 
 __all__ = ["TAILS", "Clicks", "clicks_dataset", "generate_clicks"]
 
@@ -61,6 +62,8 @@ def generate_clicks(
         >>> clicks.ids.shape
         torch.Size([1000, 2])
     """
+    import torch
+
     generator = torch.Generator().manual_seed(seed)
     columns, logits = [], torch.zeros(samples)
     total, squares = torch.zeros(samples, dim), torch.zeros(samples)
@@ -83,6 +86,8 @@ def generate_clicks(
 
 def _frequencies(size: int, tail: str, falloff: float | None) -> Tensor:
     """Frequencies of the tokens of a field, the most frequent first, up to a common factor."""
+    import torch
+
     if tail not in TAILS:
         raise DataError(f"unknown tail {tail!r}: known are {', '.join(TAILS)}")
     rate = FALLOFF[tail] if falloff is None else falloff
@@ -92,6 +97,8 @@ def _frequencies(size: int, tail: str, falloff: float | None) -> Tensor:
 
 def clicks_dataset(clicks: Clicks, split_seed: int = 0) -> Dataset:
     """Generated samples as a dataset, split at random; the ids make room for the rare one."""
+    import torch
+
     ids = (clicks.ids + RARE + 1).to(torch.int32).numpy()
     return Dataset(
         "synthetic",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +17,16 @@ from numpy.typing import NDArray
 
 from freqsgd.data.blocks import Block, RawText
 from freqsgd.data.dataset import DamagedFileError, DataError
+from freqsgd.data.dialect import separator_hint, written
 from freqsgd.data.files import open_text
-from freqsgd.data.formats import TextFormat
+from freqsgd.data.formats import TextFormat, split_type
 from freqsgd.data.scan import FoundRows, find_rows
 
-__all__ = ["read_text", "text_columns"]
+__all__ = ["read_text", "text_schema"]
 
 BLOCK_BYTES = 1 << 24
 _LONGEST_ROW = 1 << 24
+_STAND_IN = "\x1f"  # ASCII's own separator of units, which no text has
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -46,11 +49,25 @@ class _Rows:
         return self.lines + 1 + np.concatenate([[0], self.found.lines[:-1]])
 
 
-def text_columns(path: Path, form: TextFormat) -> list[str]:
-    """Names of the columns that the header gives."""
+@dataclass(frozen=True)
+class _Header:
+    """What the columns of a file are."""
+
+    names: list[str]
+    lists: frozenset[str]  # columns whose cells are lists of tokens, separated by spaces
+    rows: int  # that it takes, of the first ones of the file
+
+    def dtype(self, name: str) -> pl.DataType:
+        """The type of a column."""
+        return pl.List(pl.String()) if name in self.lists else pl.String()
+
+
+def text_schema(path: Path, form: TextFormat) -> pl.Schema:
+    """Names and types of the columns."""
     with open_text(path) as file:
         for rows in _whole_rows(path, file, form):
-            return _names(path, rows, form, ())
+            header = _header(path, rows, form, ())
+            return pl.Schema({name: header.dtype(name) for name in header.names})
     raise DamagedFileError(f"{path}: the file is empty; write it again")
 
 
@@ -58,15 +75,15 @@ def read_text(
     path: Path, form: TextFormat, columns: Sequence[str], raw: Sequence[str]
 ) -> Iterator[Block]:
     """Blocks of consecutive rows; the cells of the columns are text, "" where they are empty."""
-    names: list[str] = []
+    header = None
     with open_text(path) as file:
         for rows in _whole_rows(path, file, form):
-            header = 0
-            if not names:
-                names = _names(path, rows, form, [*columns, *raw])
-                header = 0 if form.layouts else 1
-            yield _parse(path, rows, header, names, form, columns, raw)
-    if not names:
+            skipped = 0
+            if header is None:
+                header = _header(path, rows, form, [*columns, *raw])
+                skipped = header.rows
+            yield _parse(path, rows, skipped, header, form, columns, raw)
+    if header is None:
         raise DamagedFileError(f"{path}: the file is empty; write it again")
 
 
@@ -90,7 +107,7 @@ def _whole_rows(path: Path, file: BinaryIO, form: TextFormat) -> Iterator[_Rows]
         rest = block[whole:] if whole else rest + block
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n")
-        if len(form.separator) > 1:
+        if _separator(form) != form.separator:
             data = data.replace(form.separator.encode(), _separator(form).encode())
         found = find_rows(data, _separator(form), quoted=form.quoted)
         end, ended = (found.ends[-1], int(found.lines[-1])) if len(found.ends) else (0, 0)
@@ -109,8 +126,8 @@ def _whole_rows(path: Path, file: BinaryIO, form: TextFormat) -> Iterator[_Rows]
 
 
 def _separator(form: TextFormat) -> str:
-    """Of the text that is parsed, in which one character stands for a longer separator."""
-    return form.separator if len(form.separator) == 1 else "\t"
+    """Of the text that is parsed, in which one byte stands for a longer separator."""
+    return form.separator if len(form.separator.encode()) == 1 else _STAND_IN
 
 
 def _check_text(path: Path, start: bytes) -> bytes:
@@ -122,16 +139,35 @@ def _check_text(path: Path, start: bytes) -> bytes:
     return start.removeprefix(_BOM)
 
 
-def _names(path: Path, rows: _Rows, form: TextFormat, columns: Sequence[str]) -> list[str]:
-    """Names of the columns, by the header or, where there is none, by their number."""
+def _header(path: Path, rows: _Rows, form: TextFormat, columns: Sequence[str]) -> _Header:
+    """Find the columns by the header, or the layout that the first row's number of cells fits."""
     if form.layouts:
         fitting = [layout for layout in form.layouts if set(columns) <= set(layout)]
-        return list(
-            next((names for names in fitting if len(names) == rows.found.cells[0]), fitting[0])
-        )
+        count = rows.found.cells[0]
+        names = list(next((names for names in fitting if len(names) == count), fitting[0]))
+    elif form.columns:
+        names = list(form.columns)
+        _check_first_row(path, rows, form)
+    else:
+        names = _first_line(path, rows, form)
+    lists = []
+    if form.typed:
+        typed = [split_type(name) for name in names]
+        names = [name for name, _ in typed]
+        lists = [name for name, kind in typed if kind.endswith("_seq")]
+    repeated = sorted(name for name, times in Counter(names).items() if times > 1)
+    if repeated:
+        raise DataError(f"{path}, line 1: two columns are called {repeated[0]!r}; rename one")
+    return _Header(names, frozenset(lists), rows=int(form.has_header))
+
+
+def _first_line(path: Path, rows: _Rows, form: TextFormat) -> list[str]:
+    """The cells of the header."""
     try:
-        header = rows.text(0, 1).decode().rstrip("\n")
-        names = next(csv.reader([header])) if form.quoted else header.split(form.separator)
+        header, separator = rows.text(0, 1).decode().rstrip("\n"), _separator(form)
+        if form.quoted:
+            return next(csv.reader([header], delimiter=separator))
+        return header.split(separator)
     except UnicodeDecodeError:
         raise DataError(f"{path}, line 1: the header is not UTF-8 text; convert it") from None
     except csv.Error:
@@ -139,33 +175,50 @@ def _names(path: Path, rows: _Rows, form: TextFormat, columns: Sequence[str]) ->
             f"{path}, line 1: the header has a stray quote, or lines end with a carriage return "
             "alone; convert it"
         ) from None
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise DataError(f"{path}, line 1: two columns are called {repeated[0]!r}; rename one")
-    return names
+
+
+def _check_first_row(path: Path, rows: _Rows, form: TextFormat) -> None:
+    """Raise unless the first row has a cell for each of the names that were given."""
+    names = list(form.columns)
+    row = int(np.argmax(_row_lengths(rows) > 1))  # blank lines are no rows
+    found, place = int(rows.found.cells[row]), f"{path}, line {rows.first_lines()[row]}"
+    line = rows.text(row, row + 1).decode(errors="replace").rstrip("\n")
+    line = line.replace(_separator(form), form.separator)
+    if found != len(names):
+        hint = separator_hint(line, form.separator, lambda cells: len(cells) == len(names))
+        cells, columns = "cell" if found == 1 else "cells", ", ".join(names)
+        raise DataError(
+            f"{place}: {found} {cells}, but {len(names)} columns are named: {columns}. "
+            + (hint or "Name all columns of this file in their order with --columns")
+        )
+    if [cell.strip('"') for cell in line.split(form.separator)] == names:
+        raise DataError(
+            f"{place}: this row names the columns: leave out --columns, or if a model remembers "
+            f"them, say --separator {written(form.separator)} alone"
+        )
 
 
 def _parse(
     path: Path,
     rows: _Rows,
-    header: int,
-    names: list[str],
+    skipped: int,
+    header: _Header,
     form: TextFormat,
     columns: Sequence[str],
     raw: Sequence[str],
 ) -> Block:
     """Leave out the header, blank lines and malformed rows; turn the rest into columns."""
-    cells, first = rows.found.cells, rows.first_lines()
-    blank = np.diff(rows.found.ends, prepend=0) == 1
+    names, cells, first = header.names, rows.found.cells, rows.first_lines()
+    blank = _row_lengths(rows) == 1
     if len(names) == 1:
         blank[:] = False  # the line is a row whose cell is empty
     wrong = (cells != len(names)) & ~blank
-    wrong[:header] = False
+    wrong[:skipped] = False
     faults = {
         int(row): f"{cells[row]} columns, expected {len(names)}" for row in np.flatnonzero(wrong)
     }
     keep = ~wrong & ~blank
-    keep[:header] = False
+    keep[:skipped] = False
     for row in _not_utf8(rows, keep):
         faults[row] = "not UTF-8 text"
         keep[row] = False
@@ -179,7 +232,7 @@ def _parse(
         columns = [*columns, *(name for name in raw if name not in columns)]
     else:
         text = RawText(data, stops.reshape(-1, len(names)), names)
-    frame = _frame(data, names, form, columns)
+    frame = _frame(data, header, form, columns)
     if frame is None or (columns and len(frame) != np.count_nonzero(keep)):
         raise DataError(
             f"{path}: lines {first[0]} to {rows.lines + rows.found.lines[-1]} cannot be taken "
@@ -189,24 +242,32 @@ def _parse(
     return Block(frame, text, first[keep], "line", malformed, rows.done)
 
 
+def _row_lengths(rows: _Rows) -> NDArray[np.int64]:
+    """Bytes of each row, its newline included."""
+    return np.diff(rows.found.ends, prepend=0)
+
+
 def _frame(
-    data: bytes, names: list[str], form: TextFormat, columns: Sequence[str]
+    data: bytes, header: _Header, form: TextFormat, columns: Sequence[str]
 ) -> pl.DataFrame | None:
-    """Columns of text; None if the rows cannot be taken apart."""
+    """Columns of text, or of lists of it; None if the rows cannot be taken apart."""
     if not data or not columns:
-        return pl.DataFrame(schema=dict.fromkeys(columns, pl.String()))
+        return pl.DataFrame(schema={name: header.dtype(name) for name in columns})
     scan = pl.scan_csv(
         io.BytesIO(data),
         has_header=False,
-        schema=dict.fromkeys(names, pl.String()),
+        schema=dict.fromkeys(header.names, pl.String()),
         separator=_separator(form),
         quote_char='"' if form.quoted else None,
         empty_string_is_null=False,
     )
+    lists = [pl.col(name).str.split(" ") for name in columns if name in header.lists]
+    present = pl.element().filter(pl.element() != "")
     try:
-        return scan.select(columns).collect()
+        frame = scan.select(columns).collect()
     except pl.exceptions.ComputeError:
         return None
+    return frame.with_columns(each.list.eval(present) for each in lists) if lists else frame
 
 
 def _not_utf8(rows: _Rows, keep: NDArray[np.bool_]) -> list[int]:

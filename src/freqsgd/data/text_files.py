@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from freqsgd.data.dataset import DataError, DataWarning
-from freqsgd.data.files import open_text
+from freqsgd.data.files import no_file, open_text
 
 __all__ = ["TextBlock", "has_text_name", "list_text_files", "read_text_blocks", "text_name"]
 
@@ -34,7 +34,7 @@ def list_text_files(path: Path) -> tuple[Path, ...]:
     if path.is_file():
         return (path,)
     if not path.is_dir():
-        raise DataError(f"{path}: there is no such file or folder")
+        raise no_file(path)
     files = sorted(file for file in path.iterdir() if file.is_file() and file.name[0] != ".")
     texts = [file for file in files if has_text_name(file)]
     endings = f"{', '.join(_SUFFIXES)} (or these and .gz)"

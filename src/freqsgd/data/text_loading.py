@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from freqsgd.data.cache import cached, file_key
 from freqsgd.data.catalogue import known_dataset, locate
 from freqsgd.data.corpus import Corpus, Paragraphs
 from freqsgd.data.dataset import DataWarning
+from freqsgd.data.files import read_json
 from freqsgd.data.text_encoding import SUMMARY, WORDS, Progress, TextSource, encode_text, mapped
 from freqsgd.data.text_files import text_name
 from freqsgd.data.text_parts import default_min_count, files_of_parts, is_wikitext
@@ -30,9 +30,14 @@ _SHOWN = 5  # files, in a warning
 def load_text_files(options: TextOptions, progress: Progress | None = None) -> Corpus:
     """Load what the options name."""
     folder = encoded_text(options, progress)
-    summary = json.loads((folder / SUMMARY).read_bytes())
-    if summary["replaced"]:
-        warnings.warn(replaced_warning(summary["replaced"]), DataWarning, stacklevel=3)
+    replaced = read_json((folder / SUMMARY).read_bytes(), dict)["replaced"]
+    if replaced:
+        warnings.warn(replaced_warning(replaced), DataWarning, stacklevel=3)
+    return _corpus(folder, _name(options))
+
+
+def _corpus(folder: Path, name: str) -> Corpus:
+    summary = read_json((folder / SUMMARY).read_bytes(), dict)
     parts = (
         Paragraphs(
             mapped(folder / f"{part}-ids.bin", np.int32),
@@ -41,8 +46,22 @@ def load_text_files(options: TextOptions, progress: Progress | None = None) -> C
         )
         for part, raw_words in zip(PARTS, summary["raw_words"], strict=True)
     )
-    words = json.loads((folder / WORDS).read_bytes())
-    return Corpus(_name(options), words, np.array(summary["counts"], np.int64), *parts)
+    words = read_json((folder / WORDS).read_bytes(), list)
+    return Corpus(name, words, np.array(summary["counts"], np.int64), *parts)
+
+
+def _check(folder: Path) -> None:
+    """Raise ValueError if there are words or paragraphs that training cannot use."""
+    corpus = _corpus(folder, "")
+    if len(corpus.words) != len(corpus.counts):
+        raise ValueError(f"{len(corpus.words)} words, {len(corpus.counts)} counts")
+    for part in (corpus.train, corpus.validation, corpus.test):
+        if len(part.ids) and not 0 <= part.ids.min() <= part.ids.max() < len(corpus.words):
+            raise ValueError("a word is not of the vocabulary")
+        if [part.starts[0], part.starts[-1]] != [0, len(part.ids)] or np.any(
+            part.starts[1:] < part.starts[:-1]
+        ):
+            raise ValueError("paragraphs do not begin one after another")
 
 
 def encoded_text(options: TextOptions, progress: Progress | None = None) -> Path:
@@ -54,7 +73,7 @@ def encoded_text(options: TextOptions, progress: Progress | None = None) -> Path
         "files": [[file_key(path) for path in files] for files in source.files],
         "text": _FORMAT,
     }
-    return cached(_name(options), key, lambda folder: encode_text(source, folder, progress))
+    return cached(_name(options), key, lambda folder: encode_text(source, folder, progress), _check)
 
 
 def replaced_warning(files: list[tuple[str, int]]) -> str:

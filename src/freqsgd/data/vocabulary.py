@@ -14,7 +14,7 @@ from freqsgd.data.dataset import ABSENT, RARE
 from freqsgd.data.hashing import count_codes
 from freqsgd.data.token_table import TokenTable
 
-__all__ = ["Vocabulary", "known_table", "to_ids"]
+__all__ = ["Vocabulary", "codes_by_field", "known_table", "to_ids"]
 
 
 class Vocabulary:
@@ -47,14 +47,14 @@ class Vocabulary:
         Returns:
             field, token, id and count of these tokens, and the ids of all codes for ``to_ids``
         """
-        ids = np.full(len(self.table) + 2, RARE, np.int32)
+        ids = np.full(len(self.table) + 3, RARE, np.int32)
         ids[-1] = ABSENT  # where code -1 leads
-        counts, fields = self.counts, self.table.fields()
+        counts, of_fields = self.counts, codes_by_field(self.table, len(columns))
         ranked = []
         for field, column in enumerate(columns):
             # The texts of integers are not yet tokens: those of one bin add up.
             enough = 1 if column.kind == "integer" else min_count
-            codes = np.flatnonzero((fields == field) & (counts >= enough))
+            codes = of_fields[field][counts[of_fields[field]] >= enough]
             seen = pl.DataFrame(
                 {"token": self.table.texts(codes), "count": counts[codes], "code": codes}
             )
@@ -80,15 +80,22 @@ class Vocabulary:
         return pl.concat(ranked), ids
 
 
+def codes_by_field(table: TokenTable, fields: int) -> list[NDArray[np.int64]]:
+    """The codes of the tokens of each field, ascending."""
+    of_codes = table.fields()
+    ends = np.cumsum(np.bincount(of_codes, minlength=fields))
+    return np.split(np.argsort(of_codes, kind="stable"), ends[:-1])
+
+
 def known_table(tokens: Sequence[pl.Series]) -> tuple[TokenTable, NDArray[np.int32]]:
     """A table of the known tokens of each field in the order of their ids, and these ids."""
     table = TokenTable()
     for field, texts in enumerate(tokens):
         table.code_texts(texts, field, add=True)
     ids = [np.arange(1, len(texts) + 1) for texts in tokens]
-    return table, np.concatenate([*ids, [RARE, ABSENT]]).astype(np.int32)
+    return table, np.concatenate([*ids, [RARE, RARE, ABSENT]]).astype(np.int32)
 
 
 def to_ids(codes: NDArray[np.int32], ids: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The ids of codes: UNKNOWN is -2 and leads to the last but one, ABSENT is -1, to the last."""
+    """The ids of codes: ABSENT is -1 and leads to the last, UNKNOWN codes to those before it."""
     return ids[codes]

@@ -14,15 +14,14 @@ from torch import Tensor
 from freqsgd.data.dataset import DataError
 from freqsgd.data.lock import locked
 from freqsgd.distributed.layout import Layout
-from freqsgd.distributed.limits import check_rule
+from freqsgd.distributed.limits import MAX_STEPS, check_rule
 from freqsgd.distributed.planning import FLOAT
 from freqsgd.distributed.shards import load_rows, save_rows, shards_folder
-from freqsgd.distributed.table_rates import MAX_STEPS
 from freqsgd.distributed.tables import Rows
 from freqsgd.streams.hash_encoder import open_encoder
 from freqsgd.training import checkpoint
 from freqsgd.training.available_memory import available_memory
-from freqsgd.training.model_folder import MODEL
+from freqsgd.training.model_folder import ENCODER, MODEL, check_dictionary
 from freqsgd.training.resuming import CHECKPOINT, used_for
 from freqsgd.training.rules import Rule
 
@@ -82,7 +81,8 @@ def _join(path: Path, target: Path) -> None:
     tensors[f"{part}tokens.weight"] = weight
     if finished:
         if described["tokens"]:
-            open_encoder(path.parent).save(target.parent)
+            check_dictionary(path.parent, described)
+            described[ENCODER] = open_encoder(path.parent).save(target.parent)
     else:
         tensors["optimizer.counts"] = counts
     checkpoint.save(target, tensors, described)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import math
@@ -42,16 +43,22 @@ def join() -> None:
     else:
         store, rank, ranks = dist.HashStore(), 0, 1  # type: ignore[attr-defined]
     dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
+    atexit.register(_end)
 
 
 def leave() -> None:
     """End the group when all ranks have come here; models spread over it are of no more use.
 
-    To be called last, where nothing holds such models: a thread of gloo that is still there when
-    Python ends can abort the process.
+    Call it last, where nothing holds such models.
     """
     with lost_rank():
         dist.barrier()
+        _end()
+
+
+def _end() -> None:
+    """End this process's part of the group: gloo threads that outlive Python abort the process."""
+    if dist.is_initialized():
         dist.destroy_process_group()
     gc.collect()  # models that hold the group are full of cycles
 

@@ -6,7 +6,9 @@ from freqsgd.data.dataset import DataError
 from freqsgd.rates import RateLaw
 from freqsgd.training.rules import Rule
 
-__all__ = ["check_rule", "check_rule_options", "law_of"]
+__all__ = ["MAX_STEPS", "check_rule", "check_rule_options", "law_of"]
+
+MAX_STEPS = 2**24  # the kernel counts in float32, which cannot add 1 to this
 
 
 def law_of(lr: float) -> RateLaw:

@@ -8,6 +8,7 @@ from typing import Any
 
 from freqsgd.data.dataset import DataError
 from freqsgd.distributed.exchange import Exchange, row_wise_rows, row_wise_sums, table_wise
+from freqsgd.distributed.limits import MAX_STEPS
 from freqsgd.distributed.planning import (
     COUNTER_SGD,
     FLOAT,
@@ -29,7 +30,6 @@ from freqsgd.distributed.prediction import (
     predict_hosts,
     predict_one_process,
 )
-from freqsgd.distributed.table_rates import MAX_STEPS
 
 __all__ = ["plan"]
 

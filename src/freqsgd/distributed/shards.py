@@ -35,9 +35,9 @@ def save_rows(folder: Path, number: int, files: int, rows: Iterable[Rows]) -> st
         for what, tensor in zip(_KINDS, (each.weight, each.counts), strict=True):
             tensors[f"{each.table}.{each.first}.{what}"] = tensor
     path = _path(folder, number, files)
-    checkpoint.save(path, tensors, {})
+    digest = checkpoint.save(path, tensors, {})
     _sync(folder)
-    return checkpoint.digest(path)
+    return digest
 
 
 def check_all_there(folder: Path, digests: Sequence[str]) -> None:

@@ -8,15 +8,13 @@ import torch
 from torch import Tensor
 
 from freqsgd.data.dataset import DataError
-from freqsgd.distributed.limits import law_of
+from freqsgd.distributed.limits import MAX_STEPS, law_of
 from freqsgd.distributed.tables import rows_by_weight
 
 if TYPE_CHECKING:
     from torchrec.distributed import DistributedModelParallel
 
-__all__ = ["MAX_STEPS", "TableRates"]
-
-MAX_STEPS = 2**24  # the kernel counts in float32, which cannot add 1 to this
+__all__ = ["TableRates"]
 
 
 class TableRates:

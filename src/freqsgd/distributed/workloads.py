@@ -7,8 +7,6 @@ from pathlib import Path
 
 from freqsgd.data.dataset import DataError, Field
 from freqsgd.distributed.planning import Workload
-from freqsgd.training import checkpoint
-from freqsgd.training.model_folder import MODEL
 
 __all__ = ["of_fields", "of_model"]
 
@@ -35,6 +33,9 @@ def of_fields(
 
 def of_model(folder: Path, batch_size: int | None = None, examples: int | None = None) -> Workload:
     """Training the model of a folder again, in batches of the same size unless another is given."""
+    from freqsgd.training import checkpoint  # loads torch
+    from freqsgd.training.model_folder import MODEL
+
     description = checkpoint.describe(folder / MODEL)
     try:
         shape = description["shape"]

@@ -45,8 +45,8 @@ from freqsgd.estimators.stream import Stream
 from freqsgd.export.vectors import Neighbor, Vectors
 from freqsgd.nn.fm import FM
 from freqsgd.training.find_lr import find_lr
-from freqsgd.training.fit import InterruptedFitError, Progress, fit
 from freqsgd.training.prepare import build_model
+from freqsgd.training.recommender_fit import InterruptedFitError, Progress, fit
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
 

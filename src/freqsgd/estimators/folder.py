@@ -18,6 +18,7 @@ from freqsgd.estimators.inputs import no_samples
 from freqsgd.training import checkpoint
 from freqsgd.training.model_folder import (
     MODEL,
+    OPTIMIZER,
     load_dictionary,
     load_model,
     save_model,
@@ -25,7 +26,6 @@ from freqsgd.training.model_folder import (
 
 __all__ = ["Saved", "load", "save"]
 
-OPTIMIZER = "optimizer.safetensors"
 _CLASS_KINDS = "biufU"  # numbers and texts
 
 
@@ -50,7 +50,7 @@ def save(folder: Path, fitted: Fitted, saved: Saved) -> None:
         classes = classes.astype(str)
     if classes.dtype.kind not in _CLASS_KINDS:
         raise DataError(f"classes {classes.tolist()} cannot be saved: use texts or numbers")
-    description = {
+    description: dict[str, Any] = {
         "estimator": {
             "params": {name: _plain(value) for name, value in saved.params.items()},
             "lr": saved.lr,
@@ -63,7 +63,7 @@ def save(folder: Path, fitted: Fitted, saved: Saved) -> None:
     }
     steps = {"samples": fitted.samples, "steps": fitted.steps}
     make_folder(folder)
-    checkpoint.save(folder / OPTIMIZER, fitted.state, steps)
+    description["optimizer"] = checkpoint.save(folder / OPTIMIZER, fitted.state, steps)
     save_model(folder, fitted.model, no_samples(fitted.encoder), description)
 
 
@@ -73,20 +73,23 @@ def load(folder: Path, kind: str, names: Collection[str]) -> tuple[Fitted, Saved
     if description["model"] != kind:
         found = {"fm": "FMClassifier", "deepfm": "DeepFMClassifier"}[description["model"]]
         raise DataError(f"{folder} holds another kind of model: use {found}.load")
-    fitted = Fitted(model, load_dictionary(folder, model))
+    fitted = Fitted(model, load_dictionary(folder, model, description))
     if "estimator" not in description:
         _count_from_dictionary(fitted, description)
         return fitted, _of_command(fitted, description["record"], names)
-    _load_optimizer(folder, fitted)
+    _load_optimizer(folder, fitted, description.get("optimizer"))
     about = description["estimator"]
     classes = np.array(about["classes"]["values"], about["classes"]["dtype"])
     params, lr, seed = _with_tuples(about["params"]), about["lr"], about["seed"]
     return fitted, Saved(params, classes, lr, seed, about["has_names"], description["record"])
 
 
-def _load_optimizer(folder: Path, fitted: Fitted) -> None:
+def _load_optimizer(folder: Path, fitted: Fitted, digest: str | None) -> None:
+    """Read the optimizer's state; ``digest`` tells whose it is, None: not known."""
     path = folder / OPTIMIZER
     if path.exists():
+        if digest is not None and checkpoint.digest(path) != digest:
+            raise DataError(f"{path} belongs to another model: restore the whole folder")
         fitted.state, steps = checkpoint.load(path)
         fitted.samples, fitted.steps = steps["samples"], steps["steps"]
     else:

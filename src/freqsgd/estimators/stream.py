@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -14,7 +15,9 @@ from freqsgd.data.dataset import DataError
 from freqsgd.data.growing import GrowingEncoder
 from freqsgd.estimators.fitted import Fitted, resized, resized_state
 from freqsgd.nn.fm import FM, DeepFM
+from freqsgd.training.divergence import check_loss
 from freqsgd.training.engine import DivergedError, engine_for
+from freqsgd.training.metrics import cross_entropy
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
 
@@ -88,11 +91,22 @@ class Stream:
         try:
             for _ in engine.train(ids, labels, np.arange(len(ids)), lrs, weights=weights):
                 pass
-            last = ids[(len(lrs) - 1) * size :]
-            if not np.isfinite(engine.predict(last)).all():
-                raise DivergedError(engine.steps - 1)  # whose loss was taken before it
+            last = slice((len(lrs) - 1) * size, None)  # the step whose loss was taken before it
+            self._check(engine.predict(ids[last]), labels[last])
         except DivergedError as error:
             raise DataError(f"{error} at lr {self.lr:g}: start again with a smaller lr") from None
+
+    def _check(self, logits: NDArray[np.float32], labels: NDArray[np.uint8]) -> None:
+        """Raise if predictions of the rows of a step show that the stream diverged.
+
+        A few rows may all be surprising, so they are judged together with a batch of rows that a
+        model which knows nothing gives the probability 1/2.
+        """
+        if not np.isfinite(logits).all():
+            raise DivergedError(self.engine.steps - 1)
+        blank, size = math.log(2), self.engine.batch_size
+        loss = (size * blank + len(logits) * cross_entropy(logits, labels)) / (size + len(logits))
+        check_loss(loss, blank, self.engine.steps - 1)
 
     def predict(self, frame: pl.DataFrame) -> NDArray[np.float32]:
         """Log odds of the rows of a frame."""

@@ -1,9 +1,7 @@
-"""Named arrays in one file that others can read, safetensors or npz; how files are written."""
+"""Named arrays in one file that others can read, safetensors or npz."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,29 +10,18 @@ import torch
 from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
-from freqsgd.data.files import replacing
-from freqsgd.export.choosing import choose
+from freqsgd.data.files import writing
+from freqsgd.export.choosing import ARRAY_FORMATS, choose
 from freqsgd.training import checkpoint
 
-__all__ = ["FORMATS", "read", "write", "writing"]
+__all__ = ["read", "write"]
 
-FORMATS = ("safetensors", "npz")
 _LONGEST_HEADER = 1 << 32  # of a safetensors file, whose first 8 bytes are the header's length
-
-
-@contextlib.contextmanager
-def writing(path: Path) -> Iterator[Path]:
-    """Give a name to write under; the file gets its own once it is on the disk."""
-    try:
-        with replacing(path) as temporary:
-            yield temporary
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def write(path: Path, format: str, arrays: dict[str, NDArray[Any]]) -> None:
     """Write the arrays under their names."""
-    if choose("format", format, FORMATS) == "safetensors":
+    if choose("format", format, ARRAY_FORMATS) == "safetensors":
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
         checkpoint.save(path, tensors, {})
     else:

@@ -7,7 +7,21 @@ from difflib import get_close_matches
 
 from freqsgd.data.dataset import DataError
 
-__all__ = ["UnknownTokenError", "choose", "close_to"]
+__all__ = [
+    "ARRAY_FORMATS",
+    "FORMATS",
+    "VECTOR_FORMATS",
+    "WORD2VEC_FORMATS",
+    "UnknownTokenError",
+    "choose",
+    "close_to",
+]
+
+ARRAY_FORMATS = ("safetensors", "npz")
+WORD2VEC_FORMATS = ("word2vec-text", "word2vec-bin")
+VECTOR_FORMATS = (*ARRAY_FORMATS, *WORD2VEC_FORMATS)
+FORMATS = (*VECTOR_FORMATS, "onnx")
+"""What a model can be written as."""
 
 
 class UnknownTokenError(DataError, KeyError):

@@ -8,19 +8,17 @@ from typing import Any
 from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
-from freqsgd.export import arrays, vectors, word2vec
-from freqsgd.export.arrays import writing
-from freqsgd.export.choosing import choose
+from freqsgd.data.files import check_target, is_stream, writing
+from freqsgd.export import arrays
+from freqsgd.export.choosing import FORMATS, VECTOR_FORMATS, WORD2VEC_FORMATS, choose
 from freqsgd.export.dictionary import dictionary_bytes
 from freqsgd.export.onnx_graph import onnx_bytes
-from freqsgd.export.saved_model import FILES, SavedModel
+from freqsgd.export.saved_model import SavedModel
 from freqsgd.export.vectors import Vectors, key
+from freqsgd.training.model_folder import part_files
 from freqsgd.training.word_folder import holds_words
 
-__all__ = ["FORMATS", "export_model"]
-
-FORMATS = (*vectors.FORMATS, "onnx")
-"""What a model can be written as."""
+__all__ = ["export_model"]
 
 
 def export_model(
@@ -30,7 +28,7 @@ def export_model(
 
     Args:
         folder: a model that ``freqsgd train`` wrote
-        format: one of :data:`FORMATS`
+        format: one of :data:`~freqsgd.export.FORMATS`
         out: the file
         field: the one field to write; word2vec's formats need it where there are several, and
             onnx, which is the whole model, takes none
@@ -43,25 +41,28 @@ def export_model(
     if format == "onnx" and field is not None:
         raise DataError("the format onnx holds the whole model: leave out the field")
     files = [out, *([_beside(out)] if format == "onnx" else [])]
-    _check_targets(files, folder, force)
+    for file in files:
+        check_target(file, force=force, inputs=part_files(folder))
+    if format == "onnx" and is_stream(out):
+        raise DataError(f"cannot write {out}: the format onnx writes two files; name a file")
     if holds_words(folder):
-        _export_words(folder, format, out, field)
+        _export_words(folder, format, out, field, force)
         return files
     saved = SavedModel(folder)
     if format == "onnx":
         _export_graph(saved, *files)
-    elif format in word2vec.FORMATS:
-        Vectors.of_saved(saved, field).save(out, format)
+    elif format in WORD2VEC_FORMATS:
+        Vectors.of_saved(saved, field).save(out, format, force=force)
     else:
         arrays.write(out, format, _arrays(saved, field))
     return files
 
 
-def _export_words(folder: Path, format: str, out: Path, field: str | None) -> None:
+def _export_words(folder: Path, format: str, out: Path, field: str | None, force: bool) -> None:
     if format == "onnx":
-        known = ", ".join(vectors.FORMATS)
+        known = ", ".join(VECTOR_FORMATS)
         raise DataError(f"a model of words has no ONNX graph, only vectors: use one of {known}")
-    Vectors.of_model(folder, field).save(out, format)
+    Vectors.of_model(folder, field).save(out, format, force=force)
 
 
 def _export_graph(saved: SavedModel, out: Path, beside: Path) -> None:
@@ -71,22 +72,13 @@ def _export_graph(saved: SavedModel, out: Path, beside: Path) -> None:
         model.write_bytes(graph)
         with writing(beside) as dictionary:
             dictionary.write_bytes(dictionary_bytes(saved))
-            out.unlink(missing_ok=True)  # a crash leaves no model beside another's dictionary
+            # a crash leaves no model beside another's dictionary; a link to it stays
+            out.resolve().unlink(missing_ok=True)
 
 
 def _beside(out: Path) -> Path:
     """Where the dictionary goes."""
     return out.with_name(out.name.removesuffix(".onnx") + ".tokens.json")
-
-
-def _check_targets(files: list[Path], folder: Path, force: bool) -> None:
-    for file in files:
-        if file.resolve() in [(folder / name).resolve() for name in FILES]:
-            raise DataError(f"{file} is a part of the model itself: choose another name")
-        if file.is_dir():
-            raise DataError(f"{file} is a folder: name a file in it")
-        if file.exists() and not force:
-            raise DataError(f"{file} exists already: use --force to replace it")
 
 
 def _arrays(saved: SavedModel, field: str | None) -> dict[str, NDArray[Any]]:

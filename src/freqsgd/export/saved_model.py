@@ -10,13 +10,10 @@ from numpy.typing import NDArray
 
 from freqsgd.data.columns import Column
 from freqsgd.data.dataset import DataError
-from freqsgd.data.encoder import DESCRIPTION, TOKENS
 from freqsgd.nn.fm import FM
 from freqsgd.training.model_folder import MODEL, has_tokens, load_dictionary, load_model
 
-__all__ = ["FILES", "SavedModel", "check_folder", "field_rows"]
-
-FILES = (MODEL, DESCRIPTION, TOKENS)
+__all__ = ["SavedModel", "check_folder", "field_rows"]
 
 
 class SavedModel:
@@ -35,7 +32,7 @@ class SavedModel:
         self.model, description = load_model(folder)
         self.fields: list[str] = description["fields"]
         expected = has_tokens(folder) or description.get("tokens")
-        self.encoder = load_dictionary(folder, self.model) if expected else None
+        self.encoder = load_dictionary(folder, self.model, description) if expected else None
         self.columns = self.encoder.columns if self.encoder else _columns(self.fields, self.model)
 
     def rows(self, field: int) -> NDArray[np.float32]:

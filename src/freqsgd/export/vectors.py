@@ -15,18 +15,23 @@ from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
 from freqsgd.data.encoder import Encoder
+from freqsgd.data.files import check_target, read_json
 from freqsgd.data.option_checks import whole_number
 from freqsgd.export import arrays, word2vec
 from freqsgd.export.checking import check_rows
-from freqsgd.export.choosing import UnknownTokenError, choose, close_to
+from freqsgd.export.choosing import (
+    VECTOR_FORMATS,
+    WORD2VEC_FORMATS,
+    UnknownTokenError,
+    choose,
+    close_to,
+)
 from freqsgd.export.saved_model import SavedModel, field_rows
 from freqsgd.export.unit_rows import UnitRows
 from freqsgd.nn.fm import FM
 from freqsgd.training.word_folder import holds_words, load_words
 
-__all__ = ["FORMATS", "Neighbor", "Vectors", "key"]
-
-FORMATS = (*arrays.FORMATS, *word2vec.FORMATS)
+__all__ = ["Neighbor", "Vectors", "key"]
 _AT_ONCE = 1 << 24  # cosines that are held at a time
 _NOTHING = 1e-5  # length of a sum of unit vectors that is nothing but rounding
 _SUFFIX = ".vectors"
@@ -173,15 +178,19 @@ class Vectors:
         found: NDArray[np.float32] = self.matrix[rows]
         return found[0] if isinstance(tokens, str) else found
 
-    def save(self, path: Path | str, format: str = "safetensors") -> None:
-        """Write a file: "safetensors", "npz", "word2vec-text" or "word2vec-bin"."""
+    def save(self, path: Path | str, format: str = "safetensors", *, force: bool = False) -> None:
+        """Write a file: "safetensors", "npz", "word2vec-text" or "word2vec-bin".
+
+        A file that exists is replaced with ``force`` only.
+        """
         path = Path(path)
-        choose("format", format, FORMATS)
+        choose("format", format, VECTOR_FORMATS)
+        check_target(path, force=force)
         try:
             check_rows(self.tokens, self.matrix)
         except ValueError as error:
             raise DataError(f"cannot write {path}: {error}") from error
-        if format in word2vec.FORMATS:
+        if format in WORD2VEC_FORMATS:
             trained = self.trained
             tokens = [token for token, kept in zip(self.tokens, trained, strict=True) if kept]
             word2vec.write(path, format, tokens, self.matrix[trained])
@@ -205,7 +214,7 @@ class Vectors:
         try:
             fields = {
                 name: cls(
-                    json.loads(bytes(found[key(name, "tokens")])),
+                    read_json(bytes(found[key(name, "tokens")]), list),
                     found[key(name, "vectors")],
                     found.get(key(name, "counts")),
                     name,

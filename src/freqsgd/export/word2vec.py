@@ -14,21 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
+from freqsgd.data.files import writing
 from freqsgd.export import word2vec_binary, word2vec_text
-from freqsgd.export.arrays import writing
 from freqsgd.export.checking import check_rows
 from freqsgd.export.unpacked import unpacked
 
-__all__ = ["FORMATS", "read", "write"]
+__all__ = ["read", "write"]
 
-FORMATS = ("word2vec-text", "word2vec-bin")
 _LONGEST_LINE = 1 << 20  # bytes
 _SAMPLE = 1 << 16  # bytes that tell one from the other
 _NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 
 
 def write(path: Path, format: str, tokens: Sequence[str], matrix: NDArray[np.float32]) -> None:
-    """Write the vectors in one of :data:`FORMATS`; white space in a token becomes "_".
+    """Write the vectors in word2vec's text or binary format; white space in a token becomes "_".
 
     Raises:
         DataError: two tokens would look the same, or one cannot be written

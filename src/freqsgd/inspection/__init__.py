@@ -1,6 +1,20 @@
 """What the tokens of some data are like, and what that promises; nothing is trained."""
 
-from freqsgd.inspection.document import inspect_data
-from freqsgd.inspection.options import InspectionOptions
+from typing import TYPE_CHECKING
+
+from freqsgd._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from freqsgd.inspection.document import inspect_data
+    from freqsgd.inspection.options import InspectionOptions
 
 __all__ = ["InspectionOptions", "inspect_data"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "InspectionOptions": "freqsgd.inspection.options",
+            "inspect_data": "freqsgd.inspection.document",
+        },
+    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from freqsgd.data.dataset import ABSENT, DataError
+from freqsgd.data.dataset import ABSENT, DataError, Field
 from freqsgd.data.vocabulary import Vocabulary
 from freqsgd.inspection.ranking import RankedField, rank
 from freqsgd.inspection.row_sample import RowSample
@@ -53,6 +53,13 @@ class Counted:
     fields: tuple[CountedField, ...]
     tail_samples: TailSamples
 
+    @property
+    def table_fields(self) -> tuple[Field, ...]:
+        """The fields of a model that was trained on these rows."""
+        return tuple(
+            Field(field.name, field.ranked.table_rows, field.width) for field in self.fields
+        )
+
 
 def count(
     source: Source,
@@ -81,7 +88,9 @@ def count(
             progress("counting tokens", round(1000 * done), 1000)
     if rows == 0:
         raise DataError(f"{source.place}: there are no rows")
-    ranked, places = rank(vocabulary, source.columns, min_count, drop_rare=source.drops_rare)
+    ranked, places = rank(
+        vocabulary, source.columns, min_count, drop_rare=source.drops_rare, progress=progress
+    )
     rare = sum(field.rare for field in ranked)
     looked_at = places[sample.rows()]
     if source.drops_rare:

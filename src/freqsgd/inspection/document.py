@@ -53,6 +53,8 @@ def inspect_data(
         from freqsgd.inspection.sources import open_source
     except ModuleNotFoundError as error:
         raise DataError(f"files are read with {error.name}: pip install 'freqsgd[cli]'") from error
+    if progress:
+        progress("looking at columns", 0, None)
     source = open_source(options)
     has_numbers = any(column.is_number for column in source.columns)
     counted = count(source, options.min_count, progress)
@@ -61,17 +63,22 @@ def inspect_data(
         "kind": "inspection",
         "command": command,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        **_description(counted, options, options.numeric_rule if has_numbers else None),
+        **_description(counted, options, options.numeric_rule if has_numbers else None, progress),
     }
 
 
 def _description(
-    counted: Counted, options: InspectionOptions, numeric_rule: str | None
+    counted: Counted, options: InspectionOptions, numeric_rule: str | None, progress: Any
 ) -> dict[str, Any]:
     fields, rows = counted.fields, counted.rows
     counts = [field.ranked.counts for field in fields]
     indices = int(sum(field.sum() for field in counts))
     of_fields, of_all = promises(counts, rows)
+    described = []
+    for number, (field, promise) in enumerate(zip(fields, of_fields, strict=True)):
+        if progress:
+            progress("describing columns", number, len(fields))
+        described.append({**field_statistics(field), "promise": promise.as_json()})
     return {
         "dataset": {
             "name": counted.name,
@@ -82,10 +89,7 @@ def _description(
             "numeric_rule": numeric_rule,
         },
         "dim": options.dim,
-        "fields": [
-            {**field_statistics(field), "promise": promise.as_json()}
-            for field, promise in zip(fields, of_fields, strict=True)
-        ],
+        "fields": described,
         "promise": of_all.as_json(),
         "tail_samples": asdict(counted.tail_samples),
         "memory": _memory(counted, options),

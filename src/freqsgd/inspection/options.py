@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from freqsgd.data.catalogue import known_dataset
 from freqsgd.data.dataset import DataError
+from freqsgd.data.dialect import Dialect
 from freqsgd.data.option_checks import check_columns, refuse_options, whole_number
 
 __all__ = ["InspectionOptions"]
@@ -27,6 +28,9 @@ class InspectionOptions:
             what training takes, 10 for criteo, 50 for wikitext, 5 for other text, otherwise 1
         max_bad_rows: malformed rows that are left out
         dim: size of the vectors whose memory is reckoned
+        separator: what stands between the cells of a table's text files; None: what the end of the
+            name tells
+        columns: names of all columns, of a table's text files without a header
     """
 
     dataset: str | None = None
@@ -39,6 +43,13 @@ class InspectionOptions:
     min_count: int | None = None
     max_bad_rows: int = 0
     dim: int = 64
+    separator: str | None = None
+    columns: tuple[str, ...] = ()
+
+    @property
+    def dialect(self) -> Dialect:
+        """How text files of a table are laid out."""
+        return Dialect(self.separator, self.columns)
 
     @property
     def is_text(self) -> bool:
@@ -52,7 +63,7 @@ class InspectionOptions:
 
     def check(self) -> None:
         """Raise unless the options fit together."""
-        columns = ("label", "features", "numeric", "numeric_rule")
+        columns = ("label", "features", "numeric", "numeric_rule", "separator", "columns")
         if self.path == "":
             raise DataError("the path of the data is empty: name a file or folder")
         if self.path is not None:

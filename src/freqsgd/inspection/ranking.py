@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.data.columns import MISSING, Column, tokens
+from freqsgd.data.encoding import Progress
 from freqsgd.data.token_table import TokenTable
-from freqsgd.data.vocabulary import Vocabulary
+from freqsgd.data.vocabulary import Vocabulary, codes_by_field
 
 __all__ = ["RankedField", "rank"]
 
@@ -30,7 +30,12 @@ class RankedField:
 
 
 def rank(
-    vocabulary: Vocabulary, columns: Sequence[Column], min_count: int, *, drop_rare: bool = False
+    vocabulary: Vocabulary,
+    columns: Sequence[Column],
+    min_count: int,
+    *,
+    drop_rare: bool = False,
+    progress: Progress | None = None,
 ) -> tuple[list[RankedField], NDArray[np.int32]]:
     """The tokens of each field, and the place of every code among those of its field.
 
@@ -38,11 +43,14 @@ def rank(
     breaks ties by text; here they are broken at random, which needs no texts: these take most of
     the time where tokens are many. The places end with -1, where code -1 leads: no token.
     """
-    table, counts, fields = vocabulary.table, vocabulary.counts, vocabulary.table.fields()
+    table, counts = vocabulary.table, vocabulary.counts
+    of_fields = codes_by_field(table, len(columns))
     places = np.full(len(counts) + 1, -1, np.int32)
     ranked = []
     for field, column in enumerate(columns):
-        codes = np.flatnonzero((fields == field) & (counts > 0))
+        codes = of_fields[field][counts[of_fields[field]] > 0]
+        if progress:
+            progress("ranking tokens", field, len(columns))
         first, token = _distinct(table, column, codes)
         seen = np.bincount(token, counts[codes], len(first)).astype(np.int64)
         rare = seen < min_count
@@ -54,8 +62,9 @@ def rank(
         place[:-1][rare] = -1 if drop_rare else place[-1]
         places[codes] = place[token]
         order = order[: np.count_nonzero(kept)]
-        name = partial(_name, table, field, column, first)
-        named = [(name(token), int(kept[token])) for token in order[:_SHOWN].tolist()]
+        shown = order[:_SHOWN]
+        names = _names(table, field, column, first, shown)
+        named = list(zip(names, kept[shown].tolist(), strict=True))
         ranked.append(RankedField(kept[order], named, int(np.count_nonzero(~rare)) + 1, left))
     return ranked, places
 
@@ -80,15 +89,19 @@ def _falling(counts: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
     return shuffled[np.argsort(-counts[shuffled], kind="stable")]
 
 
-def _name(
-    table: TokenTable, field: int, column: Column, first: NDArray[np.int64], token: int
-) -> str:
-    """What a token is called, as ``Encoder.tokens`` has it."""
-    if token == len(first):
-        return _unlike(table, field, "<rare>")
-    texts = table.texts(first[[token]])
-    text = str((_bins(column, texts) if column.kind == "integer" else texts)[0])
-    return _unlike(table, field, "<missing>") if text == MISSING else text
+def _names(
+    table: TokenTable,
+    field: int,
+    column: Column,
+    first: NDArray[np.int64],
+    shown: NDArray[np.int64],
+) -> list[str]:
+    """What tokens are called, as ``Encoder.tokens`` has it; the last is for those that are left."""
+    texts = table.texts(first[shown[shown < len(first)]])
+    found = iter(_bins(column, texts) if column.kind == "integer" else texts)
+    names = [next(found) if token < len(first) else None for token in shown.tolist()]
+    special = {None: "<rare>", MISSING: "<missing>"}
+    return [_unlike(table, field, special[n]) if n in special else str(n) for n in names]
 
 
 def _unlike(table: TokenTable, field: int, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -15,13 +16,23 @@ from freqsgd.data.ahead import ahead
 from freqsgd.data.catalogue import known_dataset, locate
 from freqsgd.data.coding import TokenCoder
 from freqsgd.data.columns import Column
-from freqsgd.data.dataset import DataError, DataWarning
-from freqsgd.data.formats import format_for, format_of, list_files
+from freqsgd.data.conversion import shown
+from freqsgd.data.dataset import DataError, DataWarning, Field
+from freqsgd.data.dialect import BY_NAME, Dialect
+from freqsgd.data.formats import (
+    Parquet,
+    TextFormat,
+    format_for,
+    format_of,
+    list_files,
+    refuse_parquet,
+)
 from freqsgd.data.frames import code_frame
 from freqsgd.data.malformed import MalformedRows
+from freqsgd.data.option_checks import without_types
 from freqsgd.data.options import DataOptions
 from freqsgd.data.samples import SampleReader
-from freqsgd.data.schema import file_schema
+from freqsgd.data.schema import file_schema, header_hint
 from freqsgd.data.sources import Request
 from freqsgd.data.synthetic import generate_clicks
 from freqsgd.data.tables import table_columns
@@ -32,8 +43,12 @@ from freqsgd.data.token_table import TokenTable
 from freqsgd.data.word_reader import WordReader
 from freqsgd.data.zipf_text import zipf_text
 from freqsgd.inspection.options import InspectionOptions
+from freqsgd.streams.days import find_days
+from freqsgd.streams.fields import stream_columns
+from freqsgd.streams.hash_encoder import HashEncoder
+from freqsgd.streams.table_rows import parse_rows
 
-__all__ = ["Source", "open_source"]
+__all__ = ["Source", "hashed_fields", "open_source"]
 
 _LONGEST = 256  # words of a piece of text, which do not matter here
 
@@ -74,8 +89,9 @@ class _TableFiles:
         columns: Sequence[Column],
         bad_rows: int,
         min_count: int = 1,
+        dialect: Dialect = BY_NAME,
     ) -> None:
-        self.min_count = min_count
+        self.min_count, self._dialect = min_count, dialect
         self.name, self.columns, self.table = name, tuple(columns), TokenTable()
         self.place = str(files[0] if len(files) == 1 else files[0].parent)
         self._kind, self._files, self._bad_rows = kind, files, bad_rows
@@ -85,7 +101,7 @@ class _TableFiles:
         coder = TokenCoder(self.columns, self.table, add=True)
         reader = SampleReader(self.columns, coder, malformed)
         for path, before, share in _with_shares(self._files):
-            for samples in ahead(reader.read(path, format_for(self._kind, path))):
+            for samples in ahead(reader.read(path, format_for(self._kind, path, self._dialect))):
                 yield samples.codes, before + share * samples.done
         if malformed.count:
             warnings.warn(malformed.dropped(), DataWarning, stacklevel=2)
@@ -163,35 +179,48 @@ def _own_text(path: Path) -> Source:
 
 
 def _own_table(options: InspectionOptions) -> Source:
-    path = Path(str(options.path))
-    files, others = list_files(path), [options.label] if options.label else []
-    features = options.features or _all_but(files[0], [*options.numeric, *others])
+    path, dialect = Path(str(options.path)), options.dialect
+    files = list_files(path)
+    refuse_parquet(files, dialect)
+    options = without_types(options, format_of(files[0], dialect))
+    others = [options.label] if options.label else []
+    features = options.features or _all_but(files[0], [*options.numeric, *others], dialect)
     if not (features or options.numeric):
         raise DataError(f"{path}: there is no column but the label")
-    columns = table_columns(files, features, options.numeric, options.numeric_rule, others)
+    columns = table_columns(files, features, options.numeric, options.numeric_rule, others, dialect)
     name = path.resolve().name.partition(".")[0]
-    return _TableFiles(name, "table", files, columns, options.max_bad_rows)
+    return _TableFiles(name, "table", files, columns, options.max_bad_rows, dialect=dialect)
 
 
-def _all_but(path: Path, used: Sequence[str]) -> tuple[str, ...]:
+def _all_but(path: Path, used: Sequence[str], dialect: Dialect) -> tuple[str, ...]:
     """The columns of a file that have no other use."""
-    found = list(file_schema(path, format_of(path)))
+    form = format_of(path, dialect)
+    found = list(file_schema(path, form))
     if not any(found):
         raise DataError(f"{path}: the first line names no columns")
     if len(found) == 1 and not used:
-        _refuse_one_column(path, found[0])
+        _refuse_one_column(path, form, found[0])
     return tuple(name for name in found if name not in used)
 
 
-def _refuse_one_column(path: Path, name: str) -> None:
+def _refuse_one_column(path: Path, form: TextFormat | Parquet, name: str) -> None:
     """Raise if what looks like one column is more likely something else."""
-    otherwise = "else name the column (--features)"
-    if ";" in name:
-        raise DataError(
-            f"{path}: this is one column, {name!r}: semicolons do not separate columns here; write "
-            f"the file with commas, {otherwise}"
-        )
+    advice = [header_hint(form, [name])]
     if has_text_name(path):
+        advice.append("If the file is text, not a table, say --text")
+    if any(advice):
+        said = "; ".join(filter(None, advice))
         raise DataError(
-            f"{path}: this is one column; if the file is text, not a table, say --text, {otherwise}"
+            f"{path}: this is one column, {shown(name)}. {said}; else name the column (--features)"
         )
+
+
+def hashed_fields(options: InspectionOptions, hash_rows: str) -> tuple[Field, ...]:
+    """The fields of files whose tokens are hashed, by a look at the first of them."""
+    days = find_days(str(options.path), allow_missing=True, dialect=options.dialect)
+    files = [file for day in days for file in day.files]
+    form = partial(format_of, dialect=options.dialect)
+    options = without_types(options, form(files[0]))
+    rows = parse_rows(hash_rows, [*options.features, *options.numeric])
+    columns = stream_columns(files, form, options.features, options.numeric)
+    return HashEncoder(columns, rows).fields

@@ -21,6 +21,7 @@ class Team:
 
     Attributes:
         most: threads that are asked for
+        is_trial: whether the next call tries a number that may be the slow one: keep it short
     """
 
     def __init__(self, most: int) -> None:
@@ -29,25 +30,28 @@ class Team:
         self.most = most
         self._speeds: dict[int, float] = {}
         self._calls, self._interval = 0, _SOONEST
+        self._threads, self.is_trial = most, most > 1
 
     @contextmanager
     def call(self, work: int) -> Iterator[int]:
         """Gives the number of threads for a call that does so much work, and times it."""
-        threads = self._next()
+        threads = self._threads
         start = time.perf_counter()
         yield threads
         self._speeds[threads] = work / max(time.perf_counter() - start, 1e-9)
+        self._choose()
 
-    def _next(self) -> int:
-        one, most = 1, self.most
-        if most not in self._speeds:
-            return most
-        if one not in self._speeds:
-            return one
-        slow, fast = sorted((one, most), key=self._speeds.__getitem__)
+    def _choose(self) -> None:
+        """Choose the number of the next call."""
+        if self.most == 1:
+            return
+        if 1 not in self._speeds:
+            self._threads = 1
+            return
+        slow, fast = sorted((1, self.most), key=self._speeds.__getitem__)
         self._calls += 1
-        if self._calls < self._interval:
-            return fast
-        self._calls = 0
-        self._interval = min(2 * self._interval, _LATEST)
-        return slow
+        self.is_trial = self._calls == self._interval
+        self._threads = slow if self.is_trial else fast
+        if self.is_trial:
+            self._calls = 0
+            self._interval = min(2 * self._interval, _LATEST)

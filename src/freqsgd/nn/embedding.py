@@ -17,10 +17,10 @@ from torch.optim import Optimizer
 
 from freqsgd.kernels import lookup, rows
 from freqsgd.optim import _fused
-from freqsgd.optim._counting import State, begin_batch, check_options, check_state, new_state
+from freqsgd.optim._counting import State, begin_batch, check_state, new_state
 from freqsgd.optim._parameters import why_not_fused
 from freqsgd.optim._plain import non_finite
-from freqsgd.rates import RateLaw, check_integers
+from freqsgd.rates import RateLaw, check_counting, check_integers, number
 
 __all__ = ["CFEmbedding"]
 
@@ -98,7 +98,7 @@ class CFEmbedding(nn.Module):
             )
         if pooling not in (None, "sum"):
             raise ValueError(f"pooling must be None or 'sum', got {pooling!r}")
-        check_options(count=count, tokens_per_sample=tokens_per_sample)
+        check_counting(count=count, tokens_per_sample=tokens_per_sample)
         if padding_idx is not None:
             if self.fields:
                 raise ValueError("padding_idx needs a single table: fields have one id each")
@@ -192,7 +192,7 @@ class CFEmbedding(nn.Module):
             optimizer, group = self._leader
             lr = optimizer.param_groups[group]["lr"]
         return RateLaw(
-            lr=float(lr),
+            lr=number("lr", lr),
             power=self.power,
             max_lr=self.max_lr,
             weight_decay=self.weight_decay,

@@ -18,16 +18,16 @@ from freqsgd.optim._counting import (
     Observation,
     State,
     begin_batch,
-    check_options,
     check_span,
     check_state,
     new_state,
 )
+from freqsgd.optim._doubts import Doubts
 from freqsgd.optim._parameters import check_fused, check_table, rows_of, why_not_fused
 from freqsgd.optim._plain import Update
-from freqsgd.rates import RateLaw, check_ids
+from freqsgd.rates import RateLaw, check_counting, check_ids, number
 
-# Keys that torch and its schedulers keep in parameter groups beside our options.
+# Keys of parameter groups beside our options: torch's, its schedulers', and our max_rate.
 _FOREIGN_KEYS = {"params", "param_names", "name", "initial_lr", "max_rate"}
 
 Group = dict[str, Any]
@@ -40,9 +40,12 @@ class FrequencySGD(Optimizer):
     """
 
     _state_keys: frozenset[str] = COUNTER_KEYS  # what a parameter's state may hold
+    _group_marks: frozenset[str]  # options by which saved groups are known to be this optimizer's
+    _remedy: str  # what to do about a table that is taken for an ordinary weight
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self._watches: list[Any] = []
+        self._doubts = Doubts()
         super().__init__(params, {**defaults, "table": False})
 
     # ---- what the subclasses say -----------------------------------------------------------
@@ -72,13 +75,12 @@ class FrequencySGD(Optimizer):
         # OneCycleLR writes its peak into group["max_lr"], so the cap lives under another name.
         options = {**self.defaults, **param_group}
         options.setdefault("max_rate", options["max_lr"])
-        law_of(options)
-        check_options(**_counting_options(options))
+        check_group(options)
         super().add_param_group(param_group)
         group = self.param_groups[-1]
         del group["max_lr"]
-        group["tokens_per_sample"] = int(group["tokens_per_sample"])
         group["max_rate"] = options["max_rate"]
+        _make_plain(group)
         try:
             self._check_params(group)
         except Exception:
@@ -118,6 +120,7 @@ class FrequencySGD(Optimizer):
         new = param if new is None else new
         check_table(new)
         state = self.state.pop(param, {})
+        self._doubts.forget(param)
         if "counts" in state:
             grown = len(new) - len(state["counts"])
             if grown < 0:
@@ -129,6 +132,20 @@ class FrequencySGD(Optimizer):
         group["params"] = [new if p is param else p for p in group["params"]]
         if state:
             self.state[new] = state
+
+    def _mark_table(self, param: Tensor) -> None:
+        """Take a parameter for a table from now on."""
+        group = self._group_of(param)
+        if self._counts_rows(group):
+            self._counters(param, group)
+
+    def _is_marked(self, param: Tensor, group: Group) -> bool:
+        """Whether a parameter is known to be a table, whatever its gradient."""
+        return bool(
+            group["table"]
+            or "counts" in self.state.get(param, {})
+            or any(watch.watches(param) for watch in self._watches)
+        )
 
     # ---- observations ----------------------------------------------------------------------
 
@@ -191,6 +208,7 @@ class FrequencySGD(Optimizer):
             from freqsgd.optim import _fused
 
             _fused.check(fused)
+        self._doubts.uncounted_tables(plain, self._remedy)
         counted = [(u, g, self._observed(u, g, observed)) for u, g, _ in plans]
         for update, group, batch in counted:
             self._count(update, group, batch)
@@ -212,8 +230,7 @@ class FrequencySGD(Optimizer):
     ) -> Iterator[tuple[Update, Group, bool]]:
         """What the step will do, and whether a kernel does it; nothing is counted yet."""
         for group in self.param_groups:
-            law = law_of(group)
-            check_options(**_counting_options(group))
+            law = check_group(group)
             for param in group["params"]:
                 if param.grad is None and param not in observed:
                     continue
@@ -234,6 +251,8 @@ class FrequencySGD(Optimizer):
         found = observed.get(update.param, [])
         if not found and update.ids is not None:
             found = [(update.ids, update.ids.numel())]
+            if self._counts_rows(group) and group.get("count") != "batch":
+                self._doubts.merged_ids(update.param)
         check_span(found, **_counting_options(group))
         return found
 
@@ -283,6 +302,7 @@ class FrequencySGD(Optimizer):
         saved: dict[str, Any] = {}
 
         def check(_: Optimizer, state_dict: dict[str, Any]) -> None:
+            self._check_saved_groups(state_dict)
             for param, state in self._states_by_param(state_dict):
                 self._check_saved(param, state)
             saved.update(state_dict)
@@ -294,13 +314,32 @@ class FrequencySGD(Optimizer):
             handle.remove()
         # torch has cast the state to the weights' dtype, in which counts are not exact.
         for param, state in self._states_by_param(saved):
-            self.state[param] = _copy_to(state, param.device)
+            if state:
+                self.state[param] = _copy_to(state, param.device)
+
+    def _check_saved_groups(self, state_dict: dict[str, Any]) -> None:
+        """Refuse the state of another optimizer, which may differ in its groups alone."""
+        name = type(self).__name__
+        if absent := {"state", "param_groups"} - state_dict.keys():
+            raise ValueError(f"this is not the state of a {name}: it has no {sorted(absent)}")
+        for group in state_dict["param_groups"]:
+            missing = sorted(self._group_marks - group.keys())
+            strange = sorted(group.keys() - self.defaults.keys() - _FOREIGN_KEYS)
+            if missing or {"count", "halflife"} & set(strange):
+                found = [f"lack {missing}"] * bool(missing) + [f"hold {strange}"] * bool(strange)
+                raise ValueError(
+                    f"this is not the state of a {name}: its groups {' and '.join(found)}. Load it "
+                    f"into the optimizer that saved it; to go on with {name}, load the model alone"
+                )
+            check_group({**self.defaults, "max_rate": self.defaults["max_lr"], **group})
 
     def _check_saved(self, param: Tensor, state: State) -> None:
         """Refuse saved state that does not fit the parameter, or that no run can have written."""
         if strange := state.keys() - self._state_keys:
+            name = type(self).__name__
             raise ValueError(
-                f"this is not the state of a {type(self).__name__}: it holds {sorted(strange)}"
+                f"this is not the state of a {name}: it holds {sorted(strange)}. Load it into the "
+                f"optimizer that saved it; to go on with {name}, load the model alone"
             )
         check_state(state, param.shape[0] if param.dim() else 1)
 
@@ -308,22 +347,51 @@ class FrequencySGD(Optimizer):
         keys = [key for group in state_dict["param_groups"] for key in group["params"]]
         params = [param for group in self.param_groups for param in group["params"]]
         for key, param in zip(keys, params, strict=False):
-            if key in state_dict["state"]:
-                yield param, state_dict["state"][key]
+            yield param, state_dict["state"].get(key, {})
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A watch that gathers from other ranks is not copied: they may not copy theirs.
+        watches = [watch for watch in self._watches if not watch.gathers]
+        return {**super().__getstate__(), "_watches": watches}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self.__dict__.setdefault("_watches", [])
+        self.__dict__.setdefault("_doubts", Doubts())
+        for watch in self._watches:
+            watch.attach(self)
         for group in self.param_groups:
             for name in self.defaults.keys() - {"max_lr", "frequencies", "differentiable"}:
                 group.setdefault(name, self.defaults[name])
             group.setdefault("max_rate", self.defaults["max_lr"])
 
 
+def check_group(group: Group) -> RateLaw:
+    """Return a group's rate law; refuse options of the wrong type or without sense."""
+    for name in ("maximize", "table"):
+        if not isinstance(group[name], bool | np.bool_):
+            raise ValueError(f"{name} must be True or False, got {group[name]!r}")
+    if not isinstance(group["fused"], bool | np.bool_ | None):
+        raise ValueError(f"fused must be None, True or False, got {group['fused']!r}")
+    check_counting(**_counting_options(group))
+    return law_of(group)
+
+
+def _make_plain(group: Group) -> None:
+    """Turn options of numpy and torch into Python's; ``lr`` stays, since schedulers may fill it."""
+    group["tokens_per_sample"] = int(group["tokens_per_sample"])
+    for name in ("maximize", "table", "fused"):
+        if group[name] is not None:
+            group[name] = bool(group[name])
+    for name in ("power", "max_rate", "weight_decay", "weight_decay_power", "halflife"):
+        if group.get(name) is not None:
+            group[name] = number(name, group[name])
+
+
 def law_of(group: Group) -> RateLaw:
     """The rate law that a group's options amount to."""
     return RateLaw(
-        lr=float(group["lr"]),
+        lr=group["lr"],
         power=group["power"],
         max_lr=group["max_rate"],
         weight_decay=group["weight_decay"],

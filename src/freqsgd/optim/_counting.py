@@ -47,18 +47,6 @@ class Batch:
     unseen: float  # what a row that was never counted is taken to count: one sample
 
 
-def check_options(
-    *, count: str = "occurrence", tokens_per_sample: int = 1, halflife: float | None = None
-) -> None:
-    """Refuse options of counting that make no sense."""
-    if count not in ("occurrence", "batch"):
-        raise ValueError(f"count must be 'occurrence' or 'batch', got {count!r}")
-    if not isinstance(tokens_per_sample, int | np.integer) or tokens_per_sample < 1:
-        raise ValueError(f"tokens_per_sample must be an integer >= 1, got {tokens_per_sample!r}")
-    if halflife is not None and not 0 < halflife < math.inf:
-        raise ValueError(f"halflife must be a finite number > 0 (or None), got {halflife}")
-
-
 def new_state(rows: int, device: torch.device, halflife: float | None) -> State:
     """Counters of a table that has seen nothing."""
     if halflife is None:

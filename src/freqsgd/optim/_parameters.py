@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import Parameter
+
+TABLES = (nn.Embedding, nn.EmbeddingBag)  # the modules whose weights are tables
 
 
 def rows_of(param: Tensor) -> tuple[Tensor | None, Tensor | None]:

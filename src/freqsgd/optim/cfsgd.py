@@ -31,8 +31,10 @@ class CFSGD(FrequencySGD):
     where q_k is the frequency of k in the batch. A weight that is no row of a table is touched by
     every sample: p = q = 1, its rate is ``lr``. The state is one integer per row.
 
-    A parameter is a table if its gradient is sparse, if it was observed (:meth:`observe`,
-    :func:`freqsgd.watch`), or if its group says ``"table": True``. All others are ordinary weights.
+    A parameter is a table if its gradient is sparse, if it is watched or was observed
+    (:func:`freqsgd.watch`, :meth:`observe`), or if its group says ``"table": True``, as
+    :func:`freqsgd.param_groups` does. All others are ordinary weights; a warning tells of tables
+    among them.
 
     Args:
         params: parameters or parameter groups; every option may differ per group
@@ -66,6 +68,12 @@ class CFSGD(FrequencySGD):
         Li et al., Frequency-aware SGD for Efficient Embedding Learning with Provable Benefits,
         ICLR 2022.
     """
+
+    _group_marks = frozenset({"power", "count", "halflife"})
+    _remedy = (
+        "Build the optimizer from freqsgd.param_groups(model) and call freqsgd.watch(model, "
+        "optimizer) once; or give the module sparse=True"
+    )
 
     def __init__(
         self,
@@ -123,7 +131,7 @@ class CFSGD(FrequencySGD):
         law = law_of(group)
         state = self.state.get(param, {})
         if "counts" not in state:
-            shape = (len(param),) if group["table"] else ()
+            shape = (len(param),) if self._is_marked(param, group) else ()
             return rates_at(law, torch.ones(shape, device=param.device))
         counts, one = wide(state["counts"]), self._one(param, group)
         n = samples_seen(state, _per_sample(group))
@@ -149,12 +157,10 @@ class CFSGD(FrequencySGD):
         return True
 
     def _is_table(self, update: Update, group: Group, observed: bool) -> bool:
-        param, state = update.param, self.state.get(update.param, {})
+        param = update.param
         if observed or update.ids is not None:
             return True
-        if not (
-            group["table"] or "counts" in state or any(w.watches(param) for w in self._watches)
-        ):
+        if not self._is_marked(param, group):
             return False
         if update.grad is not None and update.grad.any():
             raise RuntimeError(

@@ -53,6 +53,8 @@ class FASGD(FrequencySGD):
     """
 
     _state_keys = COUNTER_KEYS | {"frequencies"}
+    _group_marks = frozenset({"power", "tokens_per_sample"})
+    _remedy = "Pass its frequencies as frequencies=; freqsgd.token_frequencies counts them"
 
     def __init__(
         self,
@@ -151,6 +153,11 @@ class FASGD(FrequencySGD):
 
     def _check_saved(self, param: Tensor, state: State) -> None:
         super()._check_saved(param, state)
+        if "frequencies" in self.state.get(param, {}) and "frequencies" not in state:
+            raise ValueError(
+                f"this is not the state of a {type(self).__name__}: it has no frequencies for the "
+                f"table of shape {tuple(param.shape)}. Load it into the optimizer that saved it"
+            )
         if "frequencies" in state:
             _check_frequencies(param, state["frequencies"])
             if state["frequencies"].dtype not in (torch.float32, torch.float64):

@@ -6,11 +6,16 @@ from typing import Any
 
 from torch import nn
 
+from freqsgd.optim._parameters import TABLES
+
 __all__ = ["param_groups"]
 
 
 def param_groups(model: nn.Module) -> list[dict[str, Any]]:
     """Split a model's trainable parameters into tables and all others.
+
+    An optimizer that is built from these groups knows its tables. It never takes one for an
+    ordinary weight, and refuses dense gradients that nobody observed (:func:`freqsgd.watch`).
 
     Args:
         model: a module; its tables are the weights of ``nn.Embedding`` and ``nn.EmbeddingBag``
@@ -23,11 +28,7 @@ def param_groups(model: nn.Module) -> list[dict[str, Any]]:
         >>> tables, rest = param_groups(model)
         >>> opt = CFSGD([{**tables, "max_lr": 10.0}, {**rest, "lr": 0.01}], lr=0.5)
     """
-    tables = {
-        id(module.weight)
-        for module in model.modules()
-        if isinstance(module, nn.Embedding | nn.EmbeddingBag)
-    }
+    tables = {id(module.weight) for module in model.modules() if isinstance(module, TABLES)}
     params = [param for param in model.parameters() if param.requires_grad]
     return [
         {"params": [param for param in params if id(param) in tables], "table": True},

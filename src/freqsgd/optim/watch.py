@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
@@ -12,10 +13,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from freqsgd.optim._base import FrequencySGD
 from freqsgd.optim._counting import Observation
+from freqsgd.optim._parameters import TABLES
 
 __all__ = ["Watch", "watch"]
-
-_TABLES = (nn.Embedding, nn.EmbeddingBag)
 
 
 def watch(model: nn.Module, optimizer: FrequencySGD, process_group: Any = None) -> Watch:
@@ -24,7 +24,11 @@ def watch(model: nn.Module, optimizer: FrequencySGD, process_group: Any = None) 
     Needed where gradients do not say how often a token occurred: dense gradients, gradient
     accumulation, DDP. Each ``nn.Embedding`` and ``nn.EmbeddingBag`` whose weight is in the
     optimizer calls ``optimizer.observe`` while it is in training mode and gradients are enabled;
-    padding is left out. Call it before ``torch.compile``.
+    padding is left out. These weights are tables from now on. Call it before ``torch.compile``.
+
+    Model and optimizer that are copied together (``copy.deepcopy((model, optimizer))``) go on
+    counting, into the copied optimizer. A model that is copied alone is not watched, nor is any
+    copy where ranks are gathered from: call ``watch`` for the copy.
 
     Args:
         model: the model; a ``DistributedDataParallel`` one brings its process group
@@ -53,23 +57,50 @@ def watch(model: nn.Module, optimizer: FrequencySGD, process_group: Any = None) 
 
 
 class Watch:
-    """What :func:`watch` returns: call ``remove()`` in the end, or use it in a ``with`` block."""
+    """What :func:`watch` returns: call ``remove()`` in the end, or use it in a ``with`` block.
+
+    The hooks of the modules and the optimizer share it. If both are copied together, by deepcopy
+    or pickle, so are their copies joined; the hooks of a model that is copied alone do nothing.
+    """
+
+    # What a copy starts with.
+    _optimizer: FrequencySGD | None = None
+    _process_group: Any = None
+    _modules: Sequence[Any] = ()
+    _handles: Sequence[Any] = ()
 
     def __init__(self, model: nn.Module, optimizer: FrequencySGD, process_group: Any) -> None:
         known = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        watched = {id(m) for other in optimizer._watches for m in other._modules}
         self._modules = [
-            m for m in model.modules() if isinstance(m, _TABLES) and id(m.weight) in known
+            m for m in model.modules() if isinstance(m, TABLES) and id(m.weight) in known
         ]
         if not self._modules:
             raise ValueError("no nn.Embedding or nn.EmbeddingBag of the model is in the optimizer")
-        if any(id(m) in watched for m in self._modules):
+        others = [hook for m in self._modules for hook in _hooks(m, optimizer)]
+        if any(hook.watch._handles for hook in others):
             raise ValueError("the model is being watched already: remove() that watch first")
-        self._optimizer = optimizer
+        for hook in others:  # of a watch that was copied, which nobody can remove()
+            hook.watch = Watch.__new__(Watch)
         self._process_group = process_group
-        hook = _Hook(self)
-        self._handles = [m.register_forward_hook(hook, with_kwargs=True) for m in self._modules]
+        self._handles = [
+            m.register_forward_hook(_Hook(self), with_kwargs=True) for m in self._modules
+        ]
+        self.attach(optimizer)
         optimizer._watches.append(self)
+        for module in self._modules:
+            optimizer._mark_table(module.weight)
+
+    def __getstate__(self) -> None:
+        """Copy nothing: modules and optimizer are copied only where the caller copies them."""
+
+    @property
+    def gathers(self) -> bool:
+        """Whether other ranks take part."""
+        return self._process_group is not None
+
+    def attach(self, optimizer: FrequencySGD) -> None:
+        """Tell this optimizer from now on."""
+        self._optimizer = optimizer
 
     def watches(self, param: Tensor) -> bool:
         """Whether ``param`` is a table whose forward passes are counted."""
@@ -77,6 +108,8 @@ class Watch:
 
     def observe(self, module: Any, args: Any, kwargs: Any) -> None:
         """Tell the optimizer what a forward pass looked up."""
+        if self._optimizer is None:
+            return
         if not (module.training and torch.is_grad_enabled() and module.weight.requires_grad):
             return
         if torch._C._current_graph_task_id() != -1:
@@ -91,7 +124,9 @@ class Watch:
 
         Every rank takes part in every step, with or without observations.
         """
-        if self._process_group is None or dist.get_world_size(self._process_group) == 1:
+        if self._optimizer is None or not self.gathers:
+            return {}
+        if dist.get_world_size(self._process_group) == 1:
             return {}
         state = self._optimizer.state
         groups = self._optimizer.param_groups
@@ -130,8 +165,9 @@ class Watch:
         """Stop counting in the forward pass."""
         for handle in self._handles:
             handle.remove()
-        if self in self._optimizer._watches:
+        if self._optimizer is not None:
             self._optimizer._watches.remove(self)
+            self._optimizer = None
 
     def __enter__(self) -> Watch:
         return self
@@ -146,22 +182,24 @@ class Watch:
 
 
 class _Hook:
-    """The forward hook of a watch. A copy of the module, by deepcopy or pickle, is not watched."""
+    """The forward hook of a watched module."""
 
     def __init__(self, watch: Watch) -> None:
+        self.watch = watch
         # It runs in Python even where the model is compiled.
-        self._observe = torch.compiler.disable(watch.observe)
+        self._observe = torch.compiler.disable(self._tell)
+
+    def _tell(self, module: Any, args: Any, kwargs: Any) -> None:
+        self.watch.observe(module, args, kwargs)
 
     def __call__(self, module: Any, args: Any, kwargs: Any, output: Any) -> None:
         self._observe(module, args, kwargs)
 
-    def __reduce__(self) -> tuple[Any, tuple[()]]:
-        return _idle_hook, ()
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Hook, (self.watch,)
 
 
-def _idle_hook() -> Any:
-    return _idle
-
-
-def _idle(module: Any, args: Any, kwargs: Any, output: Any) -> None:
-    pass
+def _hooks(module: nn.Module, optimizer: FrequencySGD) -> list[_Hook]:
+    """Return the hooks of a module that tell this optimizer."""
+    hooks = module._forward_hooks.values()
+    return [h for h in hooks if isinstance(h, _Hook) and h.watch._optimizer is optimizer]

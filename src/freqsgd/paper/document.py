@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from freqsgd.data.files import write_json
 from freqsgd.paper.experiments import Figure
 from freqsgd.paper.folder import PAPER, PaperFolder
 from freqsgd.paper.one_run import DONE, OUT_OF_TIME
@@ -13,7 +14,6 @@ from freqsgd.paper.tasks import Task
 from freqsgd.paper.verdicts import figure_entry
 from freqsgd.report.documents import read_document
 from freqsgd.report.paper import SCHEMA
-from freqsgd.training.compare import write_results
 
 __all__ = ["PaperDocument"]
 
@@ -76,7 +76,7 @@ class PaperDocument:
 
     def write(self) -> None:
         """Write ``paper.json``."""
-        write_results(self.content(), self._folder.path / PAPER)
+        write_json(self._folder.path / PAPER, self.content())
 
     def _entry(self, task: Task, status: str, why: str, seconds: float | None) -> dict[str, Any]:
         way, measured = task.way, status in _MEASURED

@@ -99,7 +99,7 @@ RUNS = {
         full=Way(f"compare --dataset movielens-1m {BESIDE} --diagnose", 90, HOUR),
         data="movielens-1m",
         stand_in=Way(
-            f"compare --dataset synthetic {BESIDE} --epochs 20 --diagnose",
+            f"compare --dataset synthetic {BESIDE} --patience 2 --epochs 20 --diagnose",
             usual=23,
             budget=90,
             smaller="generated clicks, at most 20 epochs",
@@ -116,7 +116,8 @@ RUNS = {
         full=Way(f"compare --dataset movielens-1m --model deepfm {BESIDE} --diagnose", 600, HOUR),
         data="movielens-1m",
         stand_in=Way(
-            f"compare --dataset synthetic --model deepfm {BESIDE} --epochs 3 --diagnose",
+            f"compare --dataset synthetic --model deepfm {BESIDE} --patience 2 --epochs 3 "
+            "--diagnose",
             usual=20,
             budget=90,
             smaller="generated clicks, at most 3 epochs",
@@ -157,24 +158,24 @@ RUNS = {
     "ml-tuned": Run(
         "tuned FM on MovieLens-1M",
         quick=Way(
-            "tune --dataset movielens-1m --trials 6 --epochs 8",
+            "tune --dataset movielens-1m --patience 2 --trials 6 --epochs 8",
             usual=70,
             budget=150,
             smaller="6 trials for each optimizer, of at most 8 epochs",
         ),
-        full=Way("tune --dataset movielens-1m --trials 40", HOUR, 3 * HOUR),
+        full=Way("tune --dataset movielens-1m --patience 2 --trials 40", HOUR, 3 * HOUR),
         data="movielens-1m",
     ),
     "criteo-tuned": Run(
         "tuned FM on Criteo",
         quick=Way(
-            "tune --dataset criteo --dim 16 --trials 6 --epochs 8",
+            "tune --dataset criteo --dim 16 --patience 2 --trials 6 --epochs 8",
             usual=15,
             budget=60,
             smaller="dimension 16 instead of 64, 6 trials for each optimizer, of at most 8 epochs",
         ),
         full=Way(
-            "tune --dataset criteo --dim 16 --trials 40",
+            "tune --dataset criteo --dim 16 --patience 2 --trials 40",
             usual=2 * HOUR,
             budget=3 * HOUR,
             smaller="dimension 16 instead of 64",

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from freqsgd.data.dataset import DataError
-from freqsgd.data.files import make_folder
+from freqsgd.data.files import make_folder, write_json
 from freqsgd.paper.tasks import Task
 from freqsgd.report.documents import read_document
 from freqsgd.report.results import number
-from freqsgd.training.compare import write_results
 
 __all__ = ["LOG", "PAPER", "RUNS_FOLDER", "Kept", "PaperFolder"]
 
@@ -68,7 +67,7 @@ class PaperFolder:
     def seal(self, task: Task, status: str, seconds: float) -> None:
         """Write down what a run's folder holds."""
         make_folder(self.of(task))
-        write_results({**task.key(), "status": status, "seconds": seconds}, self.of(task) / SEAL)
+        write_json(self.of(task) / SEAL, {**task.key(), "status": status, "seconds": seconds})
 
     def document(self, task: Task) -> dict[str, Any] | None:
         """What a run has measured so far."""

@@ -78,6 +78,11 @@ def ending(run: Run, by: Metric) -> str:
         return f"{run.label} was interrupted {so_far}{planned}."
     if run.stopped is None and run.epochs_planned and last < run.epochs_planned:
         return f"{run.label} is not done: {last} of {run.epochs_planned} epochs."
+    if run.still_learning:
+        return (
+            f"{run.label} ended by patience after epoch {last} while its training and validation "
+            "losses still fell: it might have become better. Compare it with a larger patience."
+        )
     return whether_best(run, by, last)
 
 

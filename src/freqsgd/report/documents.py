@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from freqsgd.data import DataError
+from freqsgd.data.files import read_json
 from freqsgd.report.results import number
 
 __all__ = ["TAIL_RATES", "check_kind", "column", "listing", "read_document"]
@@ -53,7 +53,6 @@ def column(entry: Mapping[str, Any], name: str, length: int, what: str) -> tuple
 def read_document(path: Path) -> dict[str, Any] | None:
     """A JSON object; None if it is not there, or not whole."""
     try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        return read_json(path.read_bytes(), dict)
+    except (OSError, ValueError):
         return None
-    return content if isinstance(content, dict) else None

@@ -76,6 +76,8 @@ def reach_tile(results: Results, kind: Kind) -> Tile | None:
         return Tile(
             title, "never", f"{difference(mine.value, theirs.value)} short of {score(theirs.value)}"
         )
+    if not found.is_fair:
+        return None
     after = "" if reached.seconds is None else f"after {duration(reached.seconds)}; "
     note = f"{after}{theirs.run.label}: {place(theirs.epoch)}"
     return Tile(title, f"epoch {reached.epoch}", note)
@@ -86,6 +88,8 @@ def distance_tile(results: Results, by: Measure, other: str) -> Tile | None:
     mine, theirs = best_standing(results, "cfsgd", by), best_standing(results, other, by)
     if mine is None or theirs is None:
         return None
+    if any(run.still_learning for run in (*mine.runs, *theirs.runs)):
+        return None  # a longer run might have come closer
     distance = round(mine.value, 4) - round(theirs.value, 4)
     sign = "" if score(abs(distance)) == score(0) else "+" if distance > 0 else "\N{MINUS SIGN}"
     note = f"{score(mine.value)} against {score(theirs.value)}"

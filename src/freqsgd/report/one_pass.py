@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
 from freqsgd.report.results import Results, Run, mapping, number, read_results, text
 
 __all__ = [
     "BASELINE",
-    "DIVERGED_NE",
     "Day",
     "OnePass",
     "Scores",
@@ -24,7 +23,6 @@ __all__ = [
 
 BASELINE = "adagrad"
 CUT_SHORT = ("diverged", "interrupted")
-DIVERGED_NE = 10.0  # ten times the loss of a constant: finite, but nothing was learned
 
 
 @dataclass(frozen=True)
@@ -145,32 +143,9 @@ def window_differences(run: Streamed, base: Streamed) -> list[tuple[Window, floa
 
 def read_one_pass(results: Mapping[str, Any]) -> OnePass:
     """The content of a ``results.json`` with ``"one_pass": true``."""
-    told = [told_if_diverged(mapping(run)) for run in results["runs"]]
-    read = read_results({**results, "runs": told})
-    runs = zip(told, read.runs, strict=True)
+    read = read_results(results)
+    runs = zip(results["runs"], read.runs, strict=True)
     return OnePass(read, tuple(read_streamed(raw, run) for raw, run in runs))
-
-
-def told_if_diverged(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An entry of ``runs``, which says so if its NE while training shows that it diverged."""
-    ne = number(raw.get("train_ne"))
-    if raw.get("stopped") in CUT_SHORT or not has_diverged(ne):
-        return raw
-    lr = number(raw.get("lr"))
-    rate = "" if lr is None else f" at lr {lr:g}"
-    error = f"{divergence_words(ne)}{rate}: try a smaller learning rate"
-    scores = dict.fromkeys(f"test_{name}" for name in ("loss", "ne", "auc", "calibration"))
-    return {**raw, **scores, "stopped": "diverged", "error": error}
-
-
-def has_diverged(ne: float | None) -> TypeGuard[float]:
-    """Whether an NE while training is that of a rate that is too large."""
-    return ne is not None and ne > DIVERGED_NE
-
-
-def divergence_words(ne: float) -> str:
-    """What shows that a rate diverged, though its losses are finite."""
-    return f"the NE while training is {ne:,.1f}"
 
 
 def read_streamed(raw: Mapping[str, Any], run: Run) -> Streamed:
@@ -225,6 +200,4 @@ def read_tried(raw: Iterable[Mapping[str, Any]]) -> Iterable[Tried]:
         if lr is not None and lr > 0:
             error = text(entry.get("error"))
             train_ne = None if error else number(entry.get("train_ne"))
-            if has_diverged(train_ne):
-                error, train_ne = divergence_words(train_ne), None
             yield Tried(lr, train_ne, number(entry.get("test_ne")), error)

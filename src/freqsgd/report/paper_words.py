@@ -130,7 +130,8 @@ def sooner(paper: Paper) -> str:
         found = None if results is None else reach(results, kind_of(results))
         if found is not None:
             when = "never" if found.epoch is None else f"in epoch {found.epoch.epoch}"
-            told.append(f"{paper.runs[run].label} {when} (SGD {found.plain.epoch.epoch})")
+            least = "" if found.is_fair else "at least "
+            told.append(f"{paper.runs[run].label} {when} (SGD {least}{found.plain.epoch.epoch})")
     first = "As good as SGD at its best, by validation AUC, CF-SGD was: "
     return f"{first}{enumerate_words(told)}." if told else ""
 

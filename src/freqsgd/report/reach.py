@@ -21,6 +21,11 @@ class Reach:
     plain: Best
     epoch: Epoch | None  # None: it never was
 
+    @property
+    def is_fair(self) -> bool:
+        """Whether SGD's best is all that it could reach, so that its epochs can be counted."""
+        return not self.plain.run.still_learning
+
 
 def reach(results: Results, kind: Kind) -> Reach | None:
     """When CF-SGD got as far as SGD ever did; None if either has no values."""
@@ -38,7 +43,9 @@ def reach(results: Results, kind: Kind) -> Reach | None:
 def point(results: Results, kind: Kind) -> str:
     """What learning curves show at a glance, if it is what frequency-aware rates are for."""
     found = reach(results, kind)
-    if found is None or found.epoch is None or found.epoch.epoch >= found.plain.epoch.epoch:
+    if found is None or not found.is_fair:
+        return ""
+    if found.epoch is None or found.epoch.epoch >= found.plain.epoch.epoch:
         return ""
     slow, fast = found.plain, found.counting
     epochs = count_of(slow.epoch.epoch, "epoch")

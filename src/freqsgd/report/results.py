@@ -80,6 +80,7 @@ class Run:
     examples: float | None  # learned from, by a run that saw each once: one_pass.py reads more
     epochs_planned: int | None
     stopped: str | None
+    still_learning: bool  # patience ended it while its losses fell: it might have become better
     error: str | None
     settings: Mapping[str, Any]  # what was chosen before it started, by the name in the schema
     diagnosis: Mapping[str, Any]  # of ``compare --diagnose``: diagnosis.py reads it
@@ -169,6 +170,7 @@ def read_run(run: Mapping[str, Any], family: str, label: str) -> Run:
         examples=number(run.get("examples")),
         epochs_planned=integer(run.get("epochs_planned")),
         stopped=text(run.get("stopped")),
+        still_learning=run.get("still_learning") is True,
         error=text(run.get("error")),
         settings={key: run[key] for key in SETTINGS if run.get(key) not in (None, "", {})},
         diagnosis=mapping(run.get("diagnosis")),

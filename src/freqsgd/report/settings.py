@@ -98,7 +98,8 @@ def settings(
         planned = f" of {run.epochs_planned}" if run.epochs_planned else ""
         yield "Epochs", f"{len(run.epochs)}{planned}"
     if run.stopped:
-        yield "Ended by", ENDINGS.get(run.stopped, run.stopped)
+        still = ", while its losses still fell" if run.still_learning else ""
+        yield "Ended by", ENDINGS.get(run.stopped, run.stopped) + still
 
 
 def options(value: object, name: str = "") -> Iterator[tuple[str, str]]:

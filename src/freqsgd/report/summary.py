@@ -121,6 +121,8 @@ def against_sgd(results: Results, kind: Kind) -> str:
             f"epochs: its best is {score(nearest.value)}, {gap(nearest, plain)}, "
             f"{when(nearest.epoch)}."
         )
+    if not found.is_fair:
+        return f"{opening} {counting.run.label} got there {when(reached)}."
     costs = [
         times(reached.epoch, plain.epoch.epoch, "fewer epochs", "more epochs", "as many epochs")
     ]

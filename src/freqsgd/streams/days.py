@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from freqsgd.data.dataset import DataError
+from freqsgd.data.dialect import BY_NAME, Dialect
+from freqsgd.data.files import no_file
 from freqsgd.data.formats import data_suffix, format_of, list_files
 from freqsgd.streams.gaps import check_gaps
 
@@ -24,7 +26,9 @@ class Day:
     files: tuple[Path, ...]
 
 
-def find_days(path: str, *, allow_missing: bool = False) -> tuple[Day, ...]:
+def find_days(
+    path: str, *, allow_missing: bool = False, dialect: Dialect = BY_NAME
+) -> tuple[Day, ...]:
     """The days that a path names, in the natural order of their names: 2 comes before 10.
 
     With wildcards every match, a file or a folder of files, is a day; so is every folder in a
@@ -36,7 +40,7 @@ def find_days(path: str, *, allow_missing: bool = False) -> tuple[Day, ...]:
     places = _places(path)
     names = _names(places)
     order = sorted(range(len(places)), key=lambda n: _natural(names[n]))
-    days = tuple(Day(names[n], _files(places[n])) for n in order)
+    days = tuple(Day(names[n], _files(places[n], dialect)) for n in order)
     check_gaps(path, [day.name for day in days], allow_missing=allow_missing)
     return days
 
@@ -48,7 +52,7 @@ def _places(path: str) -> list[Path]:
     if Path(path).is_dir():
         return _inside(Path(path))
     if not glob.has_magic(path):
-        raise DataError(f"{path}: there is no such file or folder")
+        raise no_file(Path(path))
     found = [Path(match) for match in glob.glob(path)]
     found = [place for place in found if not _is_hidden(place)]
     if not found:
@@ -74,9 +78,9 @@ def _is_hidden(path: Path) -> bool:
     return path.name.startswith((".", "_"))
 
 
-def _files(place: Path) -> tuple[Path, ...]:
+def _files(place: Path, dialect: Dialect) -> tuple[Path, ...]:
     if place.is_file():
-        format_of(place)
+        format_of(place, dialect)
         return (place,)
     return tuple(sorted(list_files(place), key=lambda file: _natural(file.name)))
 

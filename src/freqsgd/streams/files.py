@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 
 from freqsgd.data.ahead import ahead
 from freqsgd.data.dataset import DamagedFileError, DataError, DataWarning
+from freqsgd.data.dialect import BY_NAME
 from freqsgd.data.encoder import Encoder
-from freqsgd.data.formats import Parquet, format_for
+from freqsgd.data.formats import Parquet, TextFormat
 from freqsgd.data.malformed import MalformedRows
 from freqsgd.data.parquet import parquet_rows
 from freqsgd.data.samples import SampleReader, Samples
 from freqsgd.data.schema import check_file, file_schema
 from freqsgd.data.target import Target
+from freqsgd.data.unknown import UnknownValues
 from freqsgd.streams.days import Day
 from freqsgd.streams.hash_encoder import HashEncoder
 from freqsgd.streams.stream import Chunk, Position, describe
@@ -70,7 +72,7 @@ class FileStream:
             for number, (day, path) in enumerate(paths)
         ]
         for file in self._files:
-            check_file(file.path, self._form(file), encoder.columns, target.columns())
+            check_file(file.path, encoder.form(file.path), encoder.columns, target.columns())
 
     @property
     def fingerprint(self) -> str:
@@ -79,7 +81,9 @@ class FileStream:
             (self.days[file.day], file.path.name, file.size, file.path.stat().st_mtime_ns)
             for file in self._files
         ]
-        parts = (files, repr(self._target), self.encoder.fingerprint)
+        parts: tuple[Any, ...] = (files, repr(self._target), self.encoder.fingerprint)
+        if self.encoder.dialect != BY_NAME:
+            parts += (repr(self.encoder.dialect),)
         return blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
     def summary(self) -> dict[str, Any]:
@@ -90,7 +94,7 @@ class FileStream:
     @cached_property
     def _rows(self) -> int | None:
         """Of all files, malformed ones included; None if these would have to be read."""
-        if all(isinstance(self._form(file), Parquet) for file in self._files):
+        if all(isinstance(self.encoder.form(file.path), Parquet) for file in self._files):
             return sum(parquet_rows(file.path) for file in self._files)
         return None
 
@@ -103,7 +107,9 @@ class FileStream:
 
     def _chunks(self, first: int, last: int, start: Position) -> Iterator[Chunk]:
         malformed = MalformedRows(self._max_bad_rows, start.dropped)
-        reader = SampleReader(self.encoder.columns, self.encoder.coder(), malformed, self._target)
+        unknown = UnknownValues(self._place(first, last))
+        coder = self.encoder.coder(unknown)
+        reader = SampleReader(self.encoder.columns, coder, malformed, self._target)
         asked = [file for file in self._files if first <= file.day < last]
         size, before = max(sum(file.size for file in asked), 1), 0
         for file in asked:
@@ -116,11 +122,18 @@ class FileStream:
             before += file.size
         if malformed.count > start.dropped:
             warnings.warn(malformed.dropped(), DataWarning, stacklevel=2)
+        unknown.warn()
+
+    def _place(self, first: int, last: int) -> str:
+        """What ``days[first:last]`` are called in messages."""
+        days = self.days[first:last]
+        between = f"days {days[0]} to {days[-1]}" if len(days) > 1 else f"day {''.join(days)}"
+        return f"{self.name}, {between}"
 
     def _read(self, reader: SampleReader, file: _File, after: int) -> Iterator[Samples]:
         """The samples of a file; of a damaged one those before the damage, if it may be skipped."""
         try:
-            yield from reader.read(file.path, self._form(file), after)
+            yield from reader.read(file.path, self.encoder.form(file.path), after)
         except DamagedFileError as error:
             if not self._skips:
                 raise refusal(error) from error
@@ -128,16 +141,14 @@ class FileStream:
                 self.skipped.append(str(error))
                 warnings.warn(f"{error}\nThe rest was left out.", DataWarning, stacklevel=2)
 
-    def _form(self, file: _File) -> Any:
-        return format_for(self.encoder.kind, file.path)
-
 
 def readable_days(
-    days: Sequence[Day], kind: str, *, skip_bad_files: bool
+    days: Sequence[Day], form: Callable[[Path], TextFormat | Parquet], *, skip_bad_files: bool
 ) -> tuple[tuple[Day, ...], list[str]]:
     """The days without the files that cannot be opened, and what is wrong with those.
 
     A day of which no file is left is no day, so that the last one is one to evaluate on.
+    ``form`` tells the format of a file.
 
     Raises:
         DataError: there is such a file and it may not be left out, or there are no others
@@ -147,7 +158,7 @@ def readable_days(
         files = []
         for path in day.files:
             try:
-                file_schema(path, format_for(kind, path))
+                file_schema(path, form(path))
                 files.append(path)
             except DamagedFileError as error:
                 if not skip_bad_files:

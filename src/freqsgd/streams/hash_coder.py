@@ -41,9 +41,9 @@ class HashCoder:
     def code(self, block: Block) -> NDArray[np.int32]:
         """Ids of all rows: a column each, and ``width`` columns for a bag."""
         ids = np.empty((len(block.numbers), self._starts[-1]), np.int32)
-        raw: Sequence[str] = ()
+        raw: set[str] = set()
         if block.raw is not None and self.raw:
-            raw = self.raw
+            raw = set(self.raw)
             places = raw_places(block.raw, self.columns, raw, self._starts)
             hash_rows(whole_words(block.raw.data), block.raw.stops, places, self.rows, ids)
         parsed = [(n, column) for n, column in enumerate(self.columns) if column.name not in raw]
@@ -78,8 +78,6 @@ class HashCoder:
 
     def _hashed(self, values: pl.Series, field: int) -> NDArray[np.int32]:
         ids = np.empty((len(values), 1), np.int32)
-        if values.dtype.is_float():
-            values = _whole_numbers(values)
         if _fits(values):
             hash_integers(*_as_integers(values), field, self.rows[field], ids[:, 0])
         elif len(values):
@@ -100,20 +98,6 @@ class HashCoder:
                 DataWarning,
                 stacklevel=2,
             )
-
-
-def _whole_numbers(values: pl.Series) -> pl.Series:
-    """Floats as integers of 64 bits; as text, if not all are whole.
-
-    A file written by pandas has floats where a column of integers misses one, and must have the
-    same tokens as the days on which none is missing.
-    """
-    values = values.fill_nan(None)
-    integers = values.cast(pl.Int64, strict=False)
-    whole = integers.cast(values.dtype).eq_missing(values)
-    if whole.all():
-        return integers
-    return integers.cast(pl.String).zip_with(whole, values.cast(pl.String))
 
 
 def _fits(values: pl.Series) -> bool:

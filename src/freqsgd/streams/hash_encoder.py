@@ -13,8 +13,10 @@ from freqsgd.data.description import (
     refusing_damage,
     write_description,
 )
+from freqsgd.data.dialect import BY_NAME, Dialect
 from freqsgd.data.encoder import Encoder
 from freqsgd.data.file_encoder import FileEncoder
+from freqsgd.data.unknown import UnknownValues
 from freqsgd.streams.hash_coder import HashCoder
 from freqsgd.streams.hashing import VERSION
 
@@ -28,13 +30,20 @@ class HashEncoder(FileEncoder):
         columns: the raw columns, one for each field
         rows: of the table of each field
         kind: the layout of the raw files, as for ``FileEncoder``
+        dialect: of the raw files, where they are text
     """
 
-    def __init__(self, columns: Sequence[Column], rows: Sequence[int], kind: str = "table") -> None:
-        super().__init__(kind, columns, rows)
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        rows: Sequence[int],
+        kind: str = "table",
+        dialect: Dialect = BY_NAME,
+    ) -> None:
+        super().__init__(kind, columns, rows, dialect)
 
-    def coder(self) -> HashCoder:
-        """Turns the columns of a block into ids."""
+    def coder(self, unknown: UnknownValues | None = None) -> HashCoder:
+        """Turns the columns of a block into ids; no token is unknown."""
         return HashCoder(self.columns, [field.size for field in self.fields])
 
     @property
@@ -42,11 +51,11 @@ class HashEncoder(FileEncoder):
         """Tells it from others."""
         return repr(("hash", VERSION, self.kind, self.columns, self.fields))
 
-    def save(self, folder: Path) -> None:
-        """Write ``encoder.json`` into the folder."""
+    def save(self, folder: Path) -> str:
+        """Write ``encoder.json`` into the folder; return its checksum."""
         rows = [field.size for field in self.fields]
         more = {"encoding": "hash", "version": VERSION, "rows": rows}
-        write_description(folder, self.kind, self.columns, more)
+        return write_description(folder, self.kind, self.columns, more, self.dialect)
 
     @classmethod
     def load(cls, folder: Path) -> HashEncoder:
@@ -63,7 +72,8 @@ class HashEncoder(FileEncoder):
                     f"{description['version']!r}, this version of freqsgd hashes by {VERSION}; use "
                     "the version that wrote it, or train again"
                 )
-            return cls(description.columns, description["rows"], description.kind)
+            rows = description["rows"]
+            return cls(description.columns, rows, description.kind, description.dialect)
 
 
 def open_encoder(folder: Path) -> Encoder | HashEncoder:

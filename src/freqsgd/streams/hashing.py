@@ -13,9 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from freqsgd.data.compiled import compiled, inlined
+from freqsgd.data.compiled import called, compiled, inlined
 from freqsgd.data.hashing import word_at
 
 __all__ = ["VERSION", "hash_integers", "hash_rows"]
@@ -28,10 +27,6 @@ _33, _32, _LOW = np.uint64(33), np.uint64(32), np.uint64(0xFFFFFFFF)
 _TEN, _LARGEST = np.uint64(10), np.uint64(2**63 - 1)
 _MOST_DIGITS = 19  # of an integer of 64 bits
 _ZERO, _NINE, _MINUS = ord("0"), ord("9"), ord("-")
-
-
-def _called(function: Any) -> Any:
-    return njit(nogil=True)(function)
 
 
 @inlined
@@ -61,7 +56,7 @@ def _text_hash(key: Any, words: Any, start: Any, stop: Any) -> Any:
     return _mixed(value ^ _TEXTS)
 
 
-@_called
+@called
 def _is_integer(data: Any, start: Any, stop: Any) -> Any:
     """Whether the bytes are an integer of 64 bits as ``str`` writes it, and which."""
     negative = data[start] == _MINUS if stop > start else False

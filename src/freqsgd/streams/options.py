@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import glob
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from freqsgd.data.dataset import DataError
-from freqsgd.data.option_checks import check_columns, refuse_options
+from freqsgd.data.dialect import BY_NAME, Dialect
+from freqsgd.data.formats import format_for, format_of, refuse_parquet
+from freqsgd.data.option_checks import check_columns, refuse_options, without_types
 from freqsgd.streams.table_rows import parse_rows
 
 if TYPE_CHECKING:
@@ -44,10 +47,17 @@ class StreamOptions:
     skip_bad_files: bool = False
     allow_missing_days: bool = False
     clicks: ClickLog | None = None  # a click log of one's own
+    separator: str | None = None  # between the cells of text files; None: by the end of the name
+    columns: tuple[str, ...] = ()  # names of all columns, of text files without a header
 
     def __post_init__(self) -> None:
-        for name in ("features", "numeric"):  # lists, where the options come from JSON
+        for name in ("features", "numeric", "columns"):  # lists, where the options come from JSON
             object.__setattr__(self, name, tuple(getattr(self, name)))
+
+    @property
+    def dialect(self) -> Dialect:
+        """How text files are laid out."""
+        return Dialect(self.separator, self.columns)
 
     def check(self) -> None:
         """Raise unless the options fit together."""
@@ -80,7 +90,7 @@ class StreamOptions:
         if self.clicks is not None and self.dataset is not None:
             raise DataError(f"a click log of one's own does not go with the dataset {_CLICKS}")
         names = ("label", "features", "numeric", "positive_above", "max_bad_rows")
-        more = ("dictionary", "skip_bad_files", "allow_missing_days")
+        more = ("dictionary", "skip_bad_files", "allow_missing_days", "separator", "columns")
         refuse_options(self, "generated clicks", *names, *more)
 
 
@@ -113,11 +123,18 @@ def _open_files(options: StreamOptions, path: str) -> FileStream:
     from freqsgd.streams.days import find_days
     from freqsgd.streams.files import FileStream, readable_days
 
-    assert options.label
-    days = find_days(path, allow_missing=options.allow_missing_days)
     known = None if options.dictionary is None else _dictionary(Path(options.dictionary))
-    kind = known.kind if known else "table"
-    days, skipped = readable_days(days, kind, skip_bad_files=options.skip_bad_files)
+    kind, dialect = (known.kind, known.dialect) if known else ("table", BY_NAME)
+    dialect = options.dialect.beside(dialect)
+    days = find_days(path, allow_missing=options.allow_missing_days, dialect=dialect)
+    files = [file for day in days for file in day.files]
+    refuse_parquet(files, options.dialect)
+    form = partial(format_for, kind, dialect=dialect)
+    options = without_types(options, form(files[0]))
+    assert options.label
+    days, skipped = readable_days(days, form, skip_bad_files=options.skip_bad_files)
+    if known:
+        known.dialect = dialect  # saved with the model that is trained
     return FileStream(
         _name(path),
         days,
@@ -144,8 +161,9 @@ def _hashed(options: StreamOptions, days: tuple[Day, ...]) -> HashEncoder:
 
     rows = parse_rows(options.hash_rows, [*options.features, *options.numeric])
     files = [path for day in days for path in day.files]
-    columns = stream_columns(files, options.features, options.numeric, str(options.label))
-    return HashEncoder(columns, rows)
+    form = partial(format_of, dialect=options.dialect)
+    columns = stream_columns(files, form, options.features, options.numeric, [str(options.label)])
+    return HashEncoder(columns, rows, dialect=options.dialect)
 
 
 def _name(path: str) -> str:

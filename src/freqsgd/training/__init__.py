@@ -1,13 +1,18 @@
 """Training recommenders and word vectors: the loop, its metrics, checkpoints and results."""
 
-from freqsgd.training.compare import compare
-from freqsgd.training.engine import Engine
-from freqsgd.training.fit import fit
-from freqsgd.training.fit_text import fit_text
-from freqsgd.training.predictor import Predictor
-from freqsgd.training.rules import OPTIMIZERS, Rule
-from freqsgd.training.settings import Settings
-from freqsgd.training.text_settings import TextSettings
+from typing import TYPE_CHECKING
+
+from freqsgd._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from freqsgd.training.comparison import compare
+    from freqsgd.training.engine import Engine
+    from freqsgd.training.predictor import Predictor
+    from freqsgd.training.recommender_fit import fit
+    from freqsgd.training.rules import OPTIMIZERS, Rule
+    from freqsgd.training.settings import Settings
+    from freqsgd.training.text_settings import TextSettings
+    from freqsgd.training.words_fit import fit_text
 
 __all__ = [
     "OPTIMIZERS",
@@ -20,3 +25,19 @@ __all__ = [
     "fit",
     "fit_text",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "Engine": "freqsgd.training.engine",
+            "OPTIMIZERS": "freqsgd.training.rules",
+            "Predictor": "freqsgd.training.predictor",
+            "Rule": "freqsgd.training.rules",
+            "Settings": "freqsgd.training.settings",
+            "TextSettings": "freqsgd.training.text_settings",
+            "compare": "freqsgd.training.comparison",
+            "fit": "freqsgd.training.recommender_fit",
+            "fit_text": "freqsgd.training.words_fit",
+        },
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from io import BufferedReader, BufferedWriter
 from math import prod
@@ -20,11 +20,12 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from freqsgd.data.dataset import DataError
-from freqsgd.data.files import replacing
+from freqsgd.data.files import read_json, replacing
 
 __all__ = ["FORMAT", "describe", "digest", "load", "read_in_blocks", "save"]
 
 FORMAT = 1
+_HEAD = "head"  # the digest of all but the numbers, in the metadata
 _BLOCK = 1 << 24  # bytes that are read or written at a time
 _TYPES = {
     torch.float64: "F64",
@@ -41,21 +42,26 @@ _TYPES = {
 _BY_NAME = {name: kind for kind, name in _TYPES.items()}
 
 
-def save(path: Path, tensors: Mapping[str, Tensor], description: dict[str, Any]) -> None:
-    """Write under a temporary name, and give the file its name once it is on the disk."""
+def save(path: Path, tensors: Mapping[str, Tensor], description: dict[str, Any]) -> str:
+    """Write under a temporary name, and give the file its name once it is on the disk.
+
+    Returns:
+        The digest of the content, as :func:`digest` finds it.
+    """
     text = json.dumps({"format": FORMAT, **description})
     tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    one_name = path.with_name(f".{path.name}.tmp")  # so that a killed process leaves one file
     try:
-        with replacing(path, one_name) as temporary, temporary.open("wb") as file:
-            _write(file, tensors, text)
+        with replacing(path, one_name=True) as temporary, temporary.open("wb") as file:
+            return _write(file, tensors, text)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         reason = error.strerror or error
         raise DataError(f"cannot write {path}: {reason}; what was saved before is kept") from error
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """The description in a file, without its tensors and without a check of its digest."""
+    """The description in a file, without its tensors, which are not checked yet."""
     return _open(path)[0]
 
 
@@ -78,8 +84,8 @@ def load(
     try:
         with path.open("rb") as file:
             tensors = _read(file, into or {}, found)
-    except (OSError, KeyError, ValueError) as error:
-        raise DataError(f"{path} is damaged or not a file of freqsgd ({error})") from error
+    except (OSError, KeyError, ValueError, TypeError, RuntimeError) as error:
+        raise _damaged(path, error) from error
     _check(path, metadata, found)
     return tensors, description
 
@@ -95,7 +101,7 @@ def read_in_blocks(path: Path) -> Iterator[tuple[str, int, Tensor]]:
         for name in sorted(file.keys()):
             tensor = file.get_slice(name)
             shape, kind = tensor.get_shape(), _BY_NAME[tensor.get_dtype()]
-            found.name(name, torch.empty(shape, dtype=kind, device="meta"))
+            found.name(name, kind, shape)
             some = max(_BLOCK // (kind.itemsize * prod(shape[1:])), 1)
             for first in range(0, shape[0], some):
                 rows: Tensor = tensor[first : first + some]
@@ -108,34 +114,50 @@ def read_in_blocks(path: Path) -> Iterator[tuple[str, int, Tensor]]:
 def _check(path: Path, metadata: Mapping[str, str], found: _Digest) -> None:
     """Refuse content that is not what was written."""
     if metadata.get("digest") != found.text():
-        raise DataError(f"{path} was changed after it was written: its checksum does not match")
+        raise _changed(path)
+
+
+def _changed(path: Path) -> DataError:
+    return DataError(f"{path} was changed after it was written: its checksum does not match")
+
+
+def _damaged(path: Path, error: Exception) -> DataError:
+    return DataError(f"{path} is damaged or not a file of freqsgd ({error})")
 
 
 def _open(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """The description and the metadata it came from, of a file of the right length and format."""
+    """The description and the metadata it came from, of a file of the right length and format.
+
+    All but the numbers of the tensors is what was written: it is safe to make room for them. Files
+    of earlier versions do not tell, and are checked as a whole by :func:`load` alone.
+    """
     if not path.is_file():
         raise DataError(f"there is no {path}")
     try:
         with safe_open(path, framework="pt") as file:  # checks that all tensors are there
             metadata: dict[str, str] = file.metadata() or {}
-        description: dict[str, Any] = json.loads(metadata["freqsgd"])
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            shapes = {k: (_BY_NAME[v.get_dtype()], v.get_shape()) for k, v in slices.items()}
+        description = read_json(metadata["freqsgd"], dict)
         found = description.pop("format")
-    except (OSError, SafetensorError, KeyError, ValueError, AttributeError) as error:
-        raise DataError(f"{path} is damaged or not a file of freqsgd ({error})") from error
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise _damaged(path, error) from error
     if found != FORMAT:
         raise DataError(
             f"{path} has format {found}, this version of freqsgd reads {FORMAT}: use the version "
             "that wrote it, or train again"
         )
+    if _HEAD in metadata and metadata[_HEAD] != _head(metadata["freqsgd"], shapes):
+        raise _changed(path)
     return description, metadata
 
 
-def _write(file: BufferedWriter, tensors: dict[str, Tensor], text: str) -> None:
+def _write(file: BufferedWriter, tensors: dict[str, Tensor], text: str) -> str:
     digest = _Digest(text)
     file.write(_header(tensors, text, digest.text()))  # of the right length
     with ThreadPoolExecutor(1) as pool:  # the digest is reckoned while the disk is busy
         for name in sorted(tensors):
-            pool.submit(digest.name, name, tensors[name])
+            pool.submit(digest.name, name, tensors[name].dtype, tensors[name].shape)
             for block in _blocks(tensors[name]):
                 pool.submit(digest.update, block)
         for name in _order(tensors):
@@ -143,6 +165,15 @@ def _write(file: BufferedWriter, tensors: dict[str, Tensor], text: str) -> None:
                 file.write(block)
     file.seek(0)
     file.write(_header(tensors, text, digest.text()))
+    return digest.text()
+
+
+def _head(text: str, shapes: Mapping[str, tuple[torch.dtype, Sequence[int]]]) -> str:
+    """Tell the description and the names, types and shapes of tensors from others."""
+    digest = _Digest(text)
+    for name in sorted(shapes):
+        digest.name(name, *shapes[name])
+    return digest.text()
 
 
 def _order(tensors: Mapping[str, Tensor]) -> list[str]:
@@ -152,7 +183,8 @@ def _order(tensors: Mapping[str, Tensor]) -> list[str]:
 
 def _header(tensors: dict[str, Tensor], text: str, digest: str) -> bytes:
     """Length and JSON, as the safetensors format has them."""
-    content: dict[str, Any] = {"__metadata__": {"freqsgd": text, "digest": digest}}
+    head = _head(text, {name: (tensor.dtype, tensor.shape) for name, tensor in tensors.items()})
+    content: dict[str, Any] = {"__metadata__": {"freqsgd": text, "digest": digest, _HEAD: head}}
     end = 0
     for name in _order(tensors):
         tensor = tensors[name]
@@ -172,7 +204,7 @@ def _read(file: BufferedReader, into: Mapping[str, Tensor], digest: _Digest) -> 
         for name in sorted(header.keys() - {"__metadata__"}):
             about = header[name]
             tensors[name] = tensor = _place(name, about, into)
-            pool.submit(digest.name, name, tensor)
+            pool.submit(digest.name, name, tensor.dtype, tensor.shape)
             file.seek(first + about["data_offsets"][0])
             for block in _blocks(tensor):
                 if file.readinto(block) != len(block):
@@ -203,8 +235,8 @@ class _Digest:
     def __init__(self, text: str) -> None:
         self._hash = hashlib.blake2b(text.encode(), digest_size=16)
 
-    def name(self, name: str, tensor: Tensor) -> None:
-        self._hash.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+    def name(self, name: str, kind: torch.dtype, shape: Sequence[int]) -> None:
+        self._hash.update(f"{name} {kind} {tuple(shape)}".encode())
 
     def update(self, block: memoryview) -> None:
         self._hash.update(block)

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from freqsgd.data.dataset import DataError
+from freqsgd.data.files import write_json
 from freqsgd.data.lock import locked
 from freqsgd.streams.clicks import ClickStream
 from freqsgd.streams.stream import Stream
-from freqsgd.training.compare import (
+from freqsgd.training.comparison import (
     MODELS,
     RESULTS,
     check_empty,
     check_names,
     heading,
-    write_results,
 )
 from freqsgd.training.memory_plan import check_memory
 from freqsgd.training.model_folder import MODEL
@@ -87,7 +87,7 @@ def compare_streams(
             model = None if out is None else out / MODELS / its_rates[0].optimizer
             add_run(results, stream, _best_of(its_rates, train, store, model))
             if out is not None:
-                write_results(results, out / RESULTS)
+                write_json(out / RESULTS, results)
     return results
 
 

@@ -16,8 +16,9 @@ from freqsgd.kernels import fm as kernels
 from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.optim import CFSGD
 from freqsgd.training.fading import Fading
-from freqsgd.training.predictor import DeepPredictor, Predictor, check_samples
+from freqsgd.training.predictor import BLOCK, DeepPredictor, Predictor, check_samples
 from freqsgd.training.rules import WIDE, Rule
+from freqsgd.training.torch_threads import network_threads, torch_threads
 
 __all__ = ["DivergedError", "Engine", "engine_for"]
 
@@ -27,7 +28,8 @@ _RULES = {
     "adam": kernels.ADAM,
 }
 _EPS = {"adagrad": 1e-10, "rowwise-adagrad": 1e-10, "adam": 1e-8}  # torch's defaults
-_LONGEST_CALL = 3e8  # numbers that a call of a kernel may touch: some tenths of a second
+_LONGEST_CALL = 3e7  # numbers that a call of a kernel may touch: some hundredths of a second
+_OF_TRIAL = 16  # so many times shorter are calls that try a number of threads
 
 
 class DivergedError(ArithmeticError):
@@ -45,14 +47,18 @@ class Engine(Predictor):
         model: trained in place; float32, on the CPU
         rule: the optimizer
         batch_size: samples of a step
-        threads: that the kernels use (default: torch's number); the result does not depend on it
+        threads: that the kernels use at most (default: torch's number); on a busy machine they may
+            use one. The result does not depend on it
         frequencies: of each row, per sample; for fasgd
         expected: samples that will come, where that is known: counters that might not hold them in
             32 bits have 64 from the start, and need not be made anew on the way
 
     Attributes:
         samples, steps: taken so far
+        torch_threads: that torch's operators use, where the result depends on them
     """
+
+    torch_threads: int | None = None
 
     def __init__(
         self,
@@ -100,7 +106,7 @@ class Engine(Predictor):
     ) -> Iterator[NDArray[np.float64]]:
         """Take one step per entry of ``lrs``, over the samples ``order`` names.
 
-        Yields the losses of some tenths of a second's steps at a time, of ``most`` steps at most.
+        Yields the losses of some hundredths of a second's steps at a time, of ``most`` at most.
         The loss of a sample is multiplied by its weight, which does not change what is counted.
         ``logits`` takes the log odds of the samples, each as it was before its step.
         """
@@ -109,10 +115,14 @@ class Engine(Predictor):
         work = self.batch_size * columns * dim
         if self.rule.dense:
             work += self.model.tokens.weight.numel()
-        steps = min(max(1, int(_LONGEST_CALL / work)), most or len(lrs))
+        steps, team = max(1, int(_LONGEST_CALL / work)), self._team(self.batch_size, (True, True))
+        most = most or len(lrs)
         first = 0
         while first < len(lrs):
-            count = steps if self._fading is None else min(steps, self._fading.steps(self.samples))
+            count = max(1, steps // _OF_TRIAL) if team.is_trial else steps
+            count = min(count, most - first % most)
+            if self._fading is not None:
+                count = min(count, self._fading.steps(self.samples))
             some = np.ascontiguousarray(lrs[first : first + count], np.float64)
             losses = np.zeros(len(some))
             job = self._training_job(ids, order)
@@ -227,6 +237,8 @@ class DeepEngine(DeepPredictor, Engine):
     def __init__(self, model: DeepFM, rule: Rule, *, seed: int = 0, **options: Any) -> None:
         super().__init__(model, rule, **options)
         self.seed = seed
+        sizes = self.batch_size, BLOCK  # of training, of predictions
+        self.torch_threads = max(network_threads(model.network, size) for size in sizes)
         self._optimizer = _network_optimizer(model.network, rule)
 
     @property
@@ -268,7 +280,8 @@ class DeepEngine(DeepPredictor, Engine):
                 start = step * self.batch_size
                 logits[start : start + len(rows)] = self.predict(ids, rows)
                 self.model.train()
-            with torch.random.fork_rng(devices=[]):
+            threads = network_threads(self.model.network, self.batch_size)
+            with torch.random.fork_rng(devices=[]), torch_threads(threads):
                 torch.manual_seed((self.seed << 32) + self.steps)
                 times = None if weights is None else torch.from_numpy(weights[rows])
                 targets = torch.from_numpy(labels[rows]).float()

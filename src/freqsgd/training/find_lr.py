@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from freqsgd.data.dataset import ABSENT, Dataset, DataWarning, Field, Splits
 from freqsgd.nn.fm import FM
+from freqsgd.training.divergence import check_loss
 from freqsgd.training.engine import DivergedError, engine_for
+from freqsgd.training.memory_plan import check_memory, memory_plan
 from freqsgd.training.metrics import cross_entropy
 from freqsgd.training.predictor import Predictor, predictor_for
 from freqsgd.training.prepare import build_model, frequencies_for
@@ -24,11 +26,13 @@ __all__ = ["find_lr", "with_lr"]
 STEPS = 8  # that each rate is tried for
 HELD_OUT = 3  # batches that it is judged by
 CLEAR_GAIN = 0.001  # of the loss, in nats
+PERFECT = 0.05  # of a constant's loss: below it all rows are told apart, and more only overshoots
 STARTS = {"cfsgd": 2.0, "adagrad": 0.1, "adam": 0.06}  # where the search begins
 # The rate that lowers the loss most in a few steps is too large for a whole run. By how much was
 # measured on three datasets: python -m benchmarks.find_lr. Shorter runs take a larger share, and so
-# do larger batches, whose gradients are less noisy.
-WHOLE_RUN, USUAL_BATCH = 5000, 1024  # steps, samples
+# do larger batches, whose gradients are less noisy. A run at a constant rate ends by patience, so
+# its length is that of the data: how many epochs it may last at most tells nothing of it.
+WHOLE_RUN, USUAL_BATCH, USUAL_EPOCHS = 5000, 1024, 60  # steps, samples
 MOST = 1 / 2  # share
 CAP = 100  # max_lr over lr: tames the rarest tokens; fewer slows learning, none costs them quality
 SHARES = {"cfsgd": 1 / 8, "adagrad": 1 / 6, "adam": 1 / 64}
@@ -48,7 +52,8 @@ def find_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | Non
 
     Some rates are tried for a few steps each on a sample of the training rows; the one that lowers
     the loss most, times a share that depends on the optimizer, is the answer. Other rows and the
-    validation set are not looked at. The same data and options give the same rate.
+    validation set are not looked at. The same data, model, batch size, seed and optimizer give the
+    same rate; ``epochs`` matter only where the rate is to fall over them.
 
     Example:
         >>> from freqsgd.data import DataOptions, load
@@ -56,6 +61,7 @@ def find_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | Non
         >>> 0.1 < find_lr(data, Rule("cfsgd", lr=1.0), Settings(dim=8)) < 1.5
         True
     """
+    check_memory(memory_plan(data.fields, rule, settings))
     batch = min(settings.batch_size, len(data.splits.train))
     sample = _sample(data, batch, settings.seed)
     scale = (sample.tokens + settings.vector_dim) / (data.tokens + settings.vector_dim)
@@ -67,11 +73,14 @@ def find_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | Non
     model = build_model(sample, settings)
     untrained = _held_out_loss(predictor_for(model, threads), sample)
     weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    rate = float(np.average(sample.labels, weights=sample.weights))
+    perfect = -PERFECT * sum(p * math.log(p) for p in (rate, 1 - rate) if p > 0)
 
     def loss(octave: float) -> float:
         model.load_state_dict(weights)
         trial = replace(tried, lr=start * 2.0**octave)
-        return _short_loss(model, sample, trial, settings.seed, batch, threads)
+        found = _short_loss(model, sample, trial, settings.seed, batch, threads)
+        return max(found, perfect)
 
     place, least = lowest(loss)
     if not least < untrained - CLEAR_GAIN:
@@ -82,7 +91,8 @@ def find_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | Non
             DataWarning,
             stacklevel=2,
         )
-    steps = settings.epochs * -(-len(data.splits.train) // batch)
+    epochs = USUAL_EPOCHS if settings.lr_decay == "constant" else settings.epochs
+    steps = epochs * -(-len(data.splits.train) // batch)
     length = math.log(max(steps, STEPS) / STEPS) / math.log(WHOLE_RUN / STEPS)
     share = SHARES[name] ** min(1.0, length) * math.sqrt(settings.batch_size / USUAL_BATCH)
     lr = min(share, MOST) * start * 2.0**place
@@ -136,9 +146,11 @@ def _short_loss(
     )
     order = np.resize(data.splits.train, STEPS * batch)  # goes round where there are fewer
     rates = np.full(STEPS, rule.lr)
+    weight = 1.0 if data.weights is None else float(data.weights[order].mean())
     try:
-        for _ in engine.train(data.ids, data.labels, order, rates, weights=data.weights):
-            pass
+        for losses in engine.train(data.ids, data.labels, order, rates, weights=data.weights):
+            # Held-out rows of tokens that training does not hold would not show a divergence.
+            check_loss(losses[-1], weight * math.log(2), engine.steps - 1)
     except DivergedError:
         return math.inf
     return _held_out_loss(engine, data)

@@ -175,10 +175,24 @@ def _advice(plan: MemoryPlan, available: int) -> str:
     other = replace(plan, rule=Rule("cfsgd", plan.rule.lr))
     if other.total < 0.95 * plan.total and other.total <= available:
         return f" cfsgd would take {_gb(other.total)} ({other.rule.keeps})"
-    if plan.work > available / 2:
-        return " Use smaller batches"
-    most = int(available / plan.total * plan.rows)
-    return f" Use fewer rows (about {most:,}), a smaller dimension or a larger machine"
+    if plan.work > available / 2 and (batch := _most(plan, "batch_size", available)):
+        return f" Use smaller batches (--batch-size {batch} at most)"
+    rows, dim = _most(plan, "rows", available), _most(plan, "dim", available)
+    found = [f"fewer rows (about {rows:,})"] if rows >= plan.fields else []
+    found += [f"a smaller dimension (--dim {dim} at most)"] if dim else []
+    return f" Use {', '.join(found)}{' or ' if found else ''}a larger machine"
+
+
+def _most(plan: MemoryPlan, name: str, available: int) -> int:
+    """The largest value of one of the plan's numbers with which it fits; 0 if none does."""
+    fits, too_many = 0, getattr(plan, name)
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        if replace(plan, **{name: middle}).total <= available:
+            fits = middle
+        else:
+            too_many = middle
+    return fits
 
 
 def _gb(count: int) -> str:

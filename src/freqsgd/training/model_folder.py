@@ -17,17 +17,23 @@ if TYPE_CHECKING:
     from freqsgd.streams.hash_encoder import HashEncoder
 
 __all__ = [
+    "ENCODER",
     "MODEL",
+    "OPTIMIZER",
+    "check_dictionary",
     "check_whole",
     "has_tokens",
     "load_dictionary",
     "load_encoder",
     "load_model",
+    "part_files",
     "save_model",
     "write_folder",
 ]
 
 MODEL = "model.safetensors"
+OPTIMIZER = "optimizer.safetensors"  # what an estimator needs to go on
+ENCODER = "encoder"  # the checksum of the token dictionaries, in the model's description
 
 
 class Encoded(Protocol):
@@ -58,15 +64,23 @@ def write_folder(
     description: dict[str, Any],
 ) -> None:
     """The same for the tensors of a model of some shape: DeepFM's has hidden layers."""
+    checksum = None
     if data.encoder is not None:
         try:
-            data.encoder.save(folder)
+            checksum = data.encoder.save(folder)
         except OSError as error:
             raise DataError(f"cannot write the token dictionaries to {folder}: {error}") from error
     kind = "deepfm" if "hidden" in shape else "fm"
     fields = [field.name for field in data.fields]
     tokens = data.encoder is not None
-    whole = {"model": kind, "shape": shape, "fields": fields, "tokens": tokens, **description}
+    whole = {
+        "model": kind,
+        "shape": shape,
+        "fields": fields,
+        "tokens": tokens,
+        ENCODER: checksum,
+        **description,
+    }
     checkpoint.save(folder / MODEL, tensors, whole)
 
 
@@ -102,6 +116,13 @@ def _build(description: dict[str, Any]) -> FM:
     return {"fm": FM, "deepfm": DeepFM}[description["model"]](sizes, dim, **shape)
 
 
+def part_files(folder: Path) -> list[Path]:
+    """List the files that a model is loaded from, whether or not they are there."""
+    from freqsgd.data.encoder import DESCRIPTION, TOKENS
+
+    return [folder / name for name in (MODEL, DESCRIPTION, TOKENS, OPTIMIZER)]
+
+
 def has_tokens(folder: Path) -> bool:
     """Whether there are token dictionaries in a folder, or a part of them."""
     from freqsgd.data.encoder import DESCRIPTION, TOKENS
@@ -109,11 +130,11 @@ def has_tokens(folder: Path) -> bool:
     return any((folder / name).exists() for name in (DESCRIPTION, TOKENS))
 
 
-def load_dictionary(folder: Path, model: FM) -> Encoder:
+def load_dictionary(folder: Path, model: FM, description: dict[str, Any]) -> Encoder:
     """The token dictionaries of a folder; refuses a model whose tokens were hashed."""
     from freqsgd.data.encoder import Encoder
 
-    encoder = load_encoder(folder, model)
+    encoder = load_encoder(folder, model, description)
     if not isinstance(encoder, Encoder):
         raise DataError(
             f"{folder}: its tokens were hashed, so what they are called is not known; it can only "
@@ -122,8 +143,12 @@ def load_dictionary(folder: Path, model: FM) -> Encoder:
     return encoder
 
 
-def load_encoder(folder: Path, model: FM) -> Encoder | HashEncoder:
-    """What turns raw columns into the ids of a model; refuses what belongs to another model."""
+def load_encoder(folder: Path, model: FM, description: dict[str, Any]) -> Encoder | HashEncoder:
+    """Return what turns raw columns into the ids of a model.
+
+    Raises:
+        DataError: it is not there, is damaged, or belongs to another model
+    """
     from freqsgd.data.encoder import DESCRIPTION, TOKENS
     from freqsgd.streams.hash_encoder import open_encoder
 
@@ -132,8 +157,28 @@ def load_encoder(folder: Path, model: FM) -> Encoder | HashEncoder:
             f"{folder} has no token dictionaries ({DESCRIPTION}, {TOKENS}): a model of generated "
             "data has none, for it knows no raw tokens; any other must be trained again"
         )
+    check_dictionary(folder, description)
     encoder = open_encoder(folder)
     shape = [(field.size, field.width) for field in encoder.fields]
     if shape != list(zip(model.sizes, model.widths, strict=True)):
-        raise DataError(f"the token dictionaries in {folder} belong to another model: train again")
+        raise _of_another_model(folder)
     return encoder
+
+
+def check_dictionary(folder: Path, description: dict[str, Any]) -> None:
+    """Refuse token dictionaries that are not those with which a model was saved.
+
+    Models of earlier versions do not say which these are.
+    """
+    from freqsgd.data.description import Description
+
+    found = Description.read(folder).checksum
+    if ENCODER in description and description[ENCODER] != found:
+        raise _of_another_model(folder)
+
+
+def _of_another_model(folder: Path) -> DataError:
+    return DataError(
+        f"the token dictionaries in {folder} belong to another model, or were changed: restore the "
+        "whole folder, or train again"
+    )

@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 
 from freqsgd.data.dataset import DataError
 from freqsgd.kernels import fm as kernels
+from freqsgd.kernels.team import Team
 from freqsgd.kernels.threads import run
 from freqsgd.nn.fm import FM, DeepFM
+from freqsgd.training.torch_threads import network_threads, torch_threads
 
-__all__ = ["DeepPredictor", "Predictor", "check_samples", "predictor_for"]
+__all__ = ["BLOCK", "DeepPredictor", "Predictor", "check_samples", "predictor_for"]
 
 _MARKS = {torch.int32: np.int32, torch.int64: np.int64, torch.float64: np.float64}
 _SMALL = 1 << 16  # numbers of a batch below which a second thread costs more than it brings
-_BLOCK = 8192  # samples that the network predicts at a time
+BLOCK = 8192  # samples that the network predicts at a time
 
 
 class Predictor:
@@ -25,7 +27,8 @@ class Predictor:
 
     Args:
         model: float32, on the CPU
-        threads: that the kernels use (default: torch's number); the result does not depend on it
+        threads: that the kernels use at most (default: torch's number); on a busy machine they may
+            use one. The result does not depend on it
         marks: type of the marks of rows, for which the kernel is compiled
     """
 
@@ -41,6 +44,7 @@ class Predictor:
         self.threads = torch.get_num_threads() if threads is None else threads
         if self.threads < 1:
             raise ValueError(f"threads must be at least 1, got {threads}")
+        self._teams: dict[tuple[bool, bool], Team] = {}  # one for each kind of call: speeds differ
         self._starts = model.columns_start.numpy().astype(np.int64)
         self._sizes = model.columns_size.numpy().astype(np.int64)
         self._field_of = model.columns_field.numpy().astype(np.int64)
@@ -85,12 +89,21 @@ class Predictor:
         job["bias"] = self.model.bias.data_ptr()
         return job
 
+    def _team(self, batch: int, kind: tuple[bool, bool]) -> Team:
+        """The threads for batches of this size, and calls that go forward, update, or both."""
+        if batch * len(self._starts) * self.model.dim < _SMALL:
+            return Team(1)
+        return self._teams.setdefault(kind, Team(self.threads))
+
     def _run(self, job: Any, ids: NDArray[np.int32]) -> None:
-        numbers = int(job["batch"][0]) * len(self._starts) * self.model.dim
         marks = _MARKS[self._marks.dtype]
         counters = np.zeros(16, np.int64)  # of this call: others may predict at the same time
         job["counters"] = counters.ctypes.data
-        run(kernels.step_kernel(marks), job, 1 if numbers < _SMALL else self.threads)
+        kernel = kernels.step_kernel(marks)
+        kind = bool(job["forward"][0]), bool(job["update"][0])
+        team = self._team(int(job["batch"][0]), kind)
+        with team.call(int(job["last"][0] - job["first"][0])) as threads:
+            run(kernel, job, threads)
         if counters[8] != job["units"][0]:  # an exception in a kernel is only printed
             raise MemoryError(f"no memory for batches of {job['batch'][0]} samples")
         if job["bad_id"][0] >= 0:
@@ -116,12 +129,13 @@ class DeepPredictor(Predictor):
         self.model.eval()
         count = len(ids) if rows is None else len(rows)
         logits = np.empty(count, np.float32)
-        for first in range(0, count, _BLOCK):
-            last = min(first + _BLOCK, count)
+        for first in range(0, count, BLOCK):
+            last = min(first + BLOCK, count)
             some = np.arange(first, last) if rows is None else rows[first:last]
             vectors = torch.empty(last - first, len(self.model.sizes), self.model.dim)
             self._forward(ids, some, logits[first:last], vectors.numpy())
-            logits[first:last] += self.model.network(vectors.flatten(1)).squeeze(1).numpy()
+            with torch_threads(network_threads(self.model.network, last - first)):
+                logits[first:last] += self.model.network(vectors.flatten(1)).squeeze(1).numpy()
         self.model.train(training)
         return logits
 

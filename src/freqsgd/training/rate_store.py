@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 from freqsgd.data.dataset import DataError
-from freqsgd.data.files import make_folder, write_whole
+from freqsgd.data.files import make_folder, read_json, write_json
 from freqsgd.training.resuming import BEFORE
 from freqsgd.training.rules import Rule
 
@@ -55,9 +56,11 @@ class RateStore:
         if not path.exists():
             return None
         try:
-            saved = json.loads(path.read_text())
+            saved = read_json(path.read_bytes(), dict)
             record: dict[str, Any] = saved["record"]
             then: dict[str, Any] = BEFORE | saved["asked"]
+            if "checksum" in saved and saved["checksum"] != _checksum(saved):
+                raise ValueError("it was changed after it was written")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(
                 f"{path} is damaged ({error}): remove it to run this rate again"
@@ -72,12 +75,9 @@ class RateStore:
 
     def keep(self, rule: Rule, record: dict[str, Any]) -> None:
         """Write the record of a rate that is finished."""
-        path, content = self._path(rule), {"asked": self._asked(rule), "record": record}
-        make_folder(path.parent)
-        try:
-            write_whole(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
-        except OSError as error:
-            raise DataError(f"cannot write {path}: {error}") from error
+        content: dict[str, Any] = {"asked": self._asked(rule), "record": record}
+        content["checksum"] = _checksum(content)
+        write_json(self._path(rule), content)
 
     def settle(self, rule: Rule, model: Path, best: bool) -> None:
         """The folder of a finished rate becomes that of the model if it is the best, or goes."""
@@ -99,3 +99,9 @@ class RateStore:
     def _path(self, rule: Rule) -> Path:
         place = self.place(rule)
         return place.with_name(f"{place.name}.json")
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    """Tell what is asked for and the record from others."""
+    text = json.dumps([content["asked"], content["record"]], sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ __all__ = [
     "in_parts",
     "part_of",
     "plain_settings",
+    "refusing_others",
     "used_for",
 ]
 
@@ -45,7 +48,8 @@ def check_same(
     torch_threads: int | None,
 ) -> None:
     """Refuse to go on with other data or options than those a file was written with."""
-    before = saved["data"]
+    with refusing_others(path):
+        before, options_then = saved["data"], saved["record"]["options"]
     changed = [
         f"{name} {before.get(name)} then, {value} now"
         for name, value in about.items()
@@ -56,7 +60,7 @@ def check_same(
             f"cannot resume from {path}: the data has changed since it was written "
             f"({changed[0]}); use the same data, or another folder"
         )
-    now, then = (BEFORE | _flat(each) for each in (options, saved["record"]["options"]))
+    now, then = (BEFORE | _flat(each) for each in (options, options_then))
     if torch_threads is not None and "torch_threads" in saved:
         now["threads"], then["threads"] = torch_threads, saved["torch_threads"]
     names = [k for k in {**now, **then} if k not in _FREE]
@@ -67,6 +71,20 @@ def check_same(
             f"cannot resume from {path}: it was written with {name} {then.get(name)}, now "
             f"{name} is {now.get(name)}; use the same options, or another folder"
         )
+
+
+@contextmanager
+def refusing_others(path: Path) -> Iterator[None]:
+    """Refuse a file that is whole but holds something else than what a run goes on from."""
+    try:
+        yield
+    except DataError:
+        raise
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise DataError(
+            f"cannot resume from {path}: it is not what this run leaves there "
+            f"({type(error).__name__}: {error}); restore the whole folder, or use another"
+        ) from error
 
 
 def in_parts(**parts: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -6,8 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from freqsgd.optim._counting import check_options
-from freqsgd.rates import RateLaw
+from freqsgd.rates import RateLaw, check_counting
 
 __all__ = ["ALIKE", "OPTIMIZERS", "WIDE", "Rule"]
 
@@ -66,7 +65,7 @@ class Rule:
         for name in ("linear_lr_scale", "linear_decay_scale"):
             if not 0.0 <= getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} must be a number >= 0, got {getattr(self, name)}")
-        check_options(halflife=self.halflife, count=self.count)
+        check_counting(halflife=self.halflife, count=self.count)
         if self.halflife is not None and self.optimizer != "cfsgd":
             raise ValueError(f"halflife is for cfsgd, which counts, not for {self.optimizer}")
         if self.count == "batch":

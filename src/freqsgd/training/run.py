@@ -15,11 +15,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from freqsgd.data.dataset import DataError
 from freqsgd.training import checkpoint
 from freqsgd.training.engine import DivergedError
 from freqsgd.training.interrupt import Interrupt, InterruptedFitError
 from freqsgd.training.model_folder import MODEL
-from freqsgd.training.resuming import CHECKPOINT, check_same, in_parts, part_of, used_for
+from freqsgd.training.resuming import (
+    CHECKPOINT,
+    check_same,
+    in_parts,
+    part_of,
+    refusing_others,
+    used_for,
+)
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
 from freqsgd.training.text_settings import TextSettings
@@ -115,6 +123,7 @@ class Run(ABC, Generic[M]):
         self.losses = np.zeros((self.progress.steps, *columns))
         self.size, self.torch_threads = size, torch_threads
         self.best: dict[str, Tensor] = {}
+        self._best_digest: str | None = None  # of its file, which a checkpoint belongs to
         self.record: dict[str, Any] = {
             "optimizer": rule.optimizer,
             "lr": rule.lr,
@@ -266,9 +275,13 @@ class Run(ABC, Generic[M]):
             record["best_epoch"] = progress.epoch
             self.best = {k: v.clone() for k, v in self.model.state_dict().items()}
             if self.folder is not None:
-                checkpoint.save(self.folder / BEST, self.best, {"epoch": progress.epoch})
+                about = {"epoch": progress.epoch}
+                self._best_digest = checkpoint.save(self.folder / BEST, self.best, about)
+        elif not self.best:  # it was killed when this very epoch was the best
+            raise self._not_its_own(self.folder)
         if patience is not None and progress.epoch - record["best_epoch"] >= patience:
             record["stopped"] = "patience"
+            record["still_learning"] = _still_learning(record["epochs"], record["best_epoch"])
         elif progress.epoch == self.settings.epochs:
             record["stopped"] = "epochs"
 
@@ -294,6 +307,7 @@ class Run(ABC, Generic[M]):
             "data": self.about,
             "torch_threads": self.torch_threads,
             "record": self.record,
+            "best": self._best_digest,
         }
         checkpoint.save(self.folder / CHECKPOINT, self._tensors(), description)
 
@@ -312,6 +326,10 @@ class Run(ABC, Generic[M]):
         """Go on from the folder's checkpoint."""
         path = folder / CHECKPOINT
         self._check_same(path, checkpoint.describe(path))
+        with refusing_others(path):
+            self._load(folder, path)
+
+    def _load(self, folder: Path, path: Path) -> None:
         tensors, saved = checkpoint.load(path, self._tensors())
         self.model.load_state_dict(part_of(tensors, "model"))
         self.engine.load_state(part_of(tensors, "optimizer"), saved["samples"], saved["steps"])
@@ -320,9 +338,21 @@ class Run(ABC, Generic[M]):
         self.record = saved["record"]
         if self.record["best_epoch"] is not None:
             self.best, best = checkpoint.load(folder / BEST)
-            if best["epoch"] != self.record["best_epoch"]:
+            self._best_digest = checkpoint.digest(folder / BEST)
+            if best.get("epoch") == self.progress.epoch + 1:
                 # Killed between the two files: the epoch is taken again, and is the best again.
-                assert best["epoch"] == self.progress.epoch + 1
+                self.best = {}
+            elif (
+                best.get("epoch") != self.record["best_epoch"]
+                or saved.get("best", self._best_digest) != self._best_digest
+            ):
+                raise self._not_its_own(folder)
+
+    def _not_its_own(self, folder: Path | None) -> DataError:
+        return DataError(
+            f"{folder}: {BEST} is not of the run that {CHECKPOINT} is of: restore both, or train "
+            "again in another folder"
+        )
 
     def _clean_up(self, folder: Path) -> None:
         """Remove what a finished run needs no longer."""
@@ -331,3 +361,13 @@ class Run(ABC, Generic[M]):
 
     def _check_same(self, path: Path, saved: dict[str, Any]) -> None:
         check_same(path, saved, self.about, self.record["options"], self.torch_threads)
+
+
+def _still_learning(epochs: list[dict[str, Any]], best: int) -> bool:
+    """Tell whether patience may have ended a run too soon.
+
+    The training loss alone cannot tell: it falls while a model overfits too. So both losses must be
+    lower in the last epoch than in the best one.
+    """
+    kept, last = epochs[best - 1], epochs[-1]
+    return all(bool(last[loss] < kept[loss]) for loss in ("train_loss", "val_loss"))

@@ -33,7 +33,7 @@ class Settings:
     dropout: float = 0.2
     init_scale: float = 1.0
     epochs: int = 60
-    patience: int | None = 2
+    patience: int | None = 5
     batch_size: int = 1024
     lr_decay: str = "constant"
     seed: int = 0
@@ -50,8 +50,8 @@ class Settings:
                 raise ValueError(f"{name} must be at least 1, got {value}")
         if any(size < 1 for size in self.hidden):
             raise ValueError(f"hidden must be sizes of at least 1, got {list(self.hidden)}")
-        if not 0 < self.init_scale < float("inf"):
-            raise ValueError(f"init_scale must be a number > 0, got {self.init_scale}")
+        if not 0 < self.init_scale <= 1e6:
+            raise ValueError(f"init_scale must be a number > 0, at most 1e6, got {self.init_scale}")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
         if not 0 <= self.seed < 2**31:

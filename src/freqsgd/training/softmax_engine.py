@@ -19,6 +19,7 @@ from freqsgd.training.rules import Rule
 from freqsgd.training.softmax_layer import SoftmaxLayer
 from freqsgd.training.text_rules import check_rule
 from freqsgd.training.text_settings import TextSettings
+from freqsgd.training.torch_threads import torch_threads
 from freqsgd.training.windows import Samples, kept_share
 from freqsgd.training.word_batches import batches, losses_by_word, parts, samples_of
 from freqsgd.training.word_engine import check_model
@@ -133,7 +134,7 @@ class SoftmaxEngine:
 
     def evaluate(self, text: Paragraphs) -> WordLosses:
         """The losses of a text, all of its words included; the model stays as it is."""
-        with torch.no_grad(), _threads(self.threads), _unchanged(self.model):
+        with torch.no_grad(), torch_threads(self.threads), _unchanged(self.model):
             found = (
                 (samples, self._losses(samples))
                 for samples in parts(text, self.model, self.settings)
@@ -151,7 +152,7 @@ class SoftmaxEngine:
         weight, bias = self._outputs
         self._optimizer.zero_grad()
         weight.grad, bias.grad = torch.zeros_like(weight), torch.zeros_like(bias)
-        with _threads(self.threads):
+        with torch_threads(self.threads):
             hidden = self.model.hidden(torch.from_numpy(samples.inputs))
             losses, slopes = self._layer.gradients(
                 hidden.detach(), samples.rows, samples.targets, weight.grad, bias.grad[:, 0]
@@ -174,16 +175,6 @@ class SoftmaxEngine:
             self._optimizer.observe(self._input, inputs, len(samples))
             for table in self._outputs:
                 self._optimizer.observe(table, targets, len(samples))
-
-
-@contextmanager
-def _threads(number: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from typing import Any
 
 from freqsgd.data.dataset import DataError
 from freqsgd.streams.stream import Stream
-from freqsgd.training.resuming import plain_settings
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
 from freqsgd.training.stream_rates import check_optimizer
@@ -77,6 +76,8 @@ def check_one_pass(rule: Rule, settings: Settings) -> None:
 
 def pass_settings(settings: Settings) -> dict[str, Any]:
     """The settings that mean something in one pass, as JSON reads them back."""
+    from freqsgd.training.resuming import plain_settings  # loads torch
+
     without = ("epochs", "patience", "lr_decay", "checkpoint_steps")
     return {k: v for k, v in plain_settings(settings).items() if k not in without}
 

@@ -20,11 +20,18 @@ from freqsgd.streams.stream import Chunk, Position, Stream
 from freqsgd.streams.tally import Tally
 from freqsgd.training import checkpoint
 from freqsgd.training.available_memory import forget_peak, peak_memory
+from freqsgd.training.divergence import check_loss, constant_loss
 from freqsgd.training.engine import DivergedError
 from freqsgd.training.interrupt import Interrupt, InterruptedFitError
 from freqsgd.training.model_folder import MODEL
 from freqsgd.training.progressive import Progressive
-from freqsgd.training.resuming import CHECKPOINT, check_same, in_parts, used_for
+from freqsgd.training.resuming import (
+    CHECKPOINT,
+    check_same,
+    in_parts,
+    refusing_others,
+    used_for,
+)
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings
 from freqsgd.training.stream_pass import (
@@ -130,6 +137,9 @@ class StreamRun:
                     self._learn()
                     if not self.trainer.finite():  # which no later example may tell
                         raise DivergedError(self.trainer.steps - 1)
+                    self._check(
+                        self.progressive.lifetime(), self.progressive.positives, self.learned
+                    )
                 self._evaluate(evaluated)
         except DivergedError as error:
             self.progressive.end(self.progress.seconds)
@@ -192,6 +202,16 @@ class StreamRun:
             if not math.isfinite(tally.sums[0]):
                 raise DivergedError(self.trainer.steps - 1)
             self._tell(batch)
+        negatives, positives = tally.counts
+        if rows := negatives + positives:
+            self._check(tally.metrics(), positives, rows)
+
+    def _check(self, metrics: dict[str, float | None], positives: int, rows: int) -> None:
+        """Raise if the loss of some examples shows that the run diverged."""
+        loss, rate = metrics["loss"], self.progressive.positives / self.learned
+        constant = constant_loss(rate, positives, rows)
+        found = math.nan if loss is None else loss
+        check_loss(found, constant, self.trainer.steps - 1, "a constant prediction")
 
     def _batches(self, first: int, last: int) -> Iterator[Batch]:
         """The examples of some days, from where to go on."""
@@ -265,6 +285,10 @@ class StreamRun:
     def _resume(self, folder: Path) -> None:
         """Go on from a checkpoint."""
         self._check_same(folder / CHECKPOINT)
+        with refusing_others(folder / CHECKPOINT):
+            self._load(folder)
+
+    def _load(self, folder: Path) -> None:
         saved = self.trainer.load(folder, in_parts(tallies=self.progressive.tensors))
         self.record = saved["record"]
         self.progress = StreamProgress(**saved["progress"])

@@ -88,7 +88,7 @@ class LocalTrainer:
 
     def __init__(self, stream: Stream, rule: Rule, settings: Settings, threads: int | None) -> None:
         self.stream, self.rule, self.settings, self.threads = stream, rule, settings, threads
-        self.torch_threads = torch.get_num_threads() if settings.model == "deepfm" else None
+        self.torch_threads: int | None = None
         self.order = np.arange(settings.batch_size)
         self.lrs = np.array([rule.law.lr])
 
@@ -105,6 +105,7 @@ class LocalTrainer:
             threads=self.threads,
             expected=self.stream.summary()["rows"] or 0,
         )
+        self.torch_threads = self.engine.torch_threads
 
     @property
     def samples(self) -> int:

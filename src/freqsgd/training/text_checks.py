@@ -10,6 +10,7 @@ import numpy as np
 
 from freqsgd.data.corpus import Corpus, Paragraphs
 from freqsgd.data.dataset import DataError, DataWarning
+from freqsgd.training.available_memory import available_memory
 from freqsgd.training.text_settings import TextSettings
 
 __all__ = ["blank_loss", "check_text", "number_of_samples", "warn_of_few", "within"]
@@ -28,6 +29,7 @@ def check_text(corpus: Corpus, settings: TextSettings) -> None:
             f"{corpus.name} has no text to validate on, by which patience chooses an epoch: give "
             "some, or leave patience out"
         )
+    _check_memory(len(corpus.words), settings.dim)
     for name in ("validation", "test"):
         text: Paragraphs = getattr(corpus, name)
         if text.raw_words and not len(text.ids):
@@ -37,6 +39,18 @@ def check_text(corpus: Corpus, settings: TextSettings) -> None:
                 DataWarning,
                 stacklevel=4,
             )
+
+
+def _check_memory(words: int, dim: int) -> None:
+    """Refuse two tables of vectors that do not fit."""
+    available, of_number = available_memory(), 2 * 4 * words
+    if available is not None and of_number * dim > available:
+        raise DataError(
+            f"vectors of {dim:,} numbers for {words:,} words do not fit: they take "
+            f"{of_number * dim / 1e9:.1f} GB, {available / 1e9:.1f} GB are available. Use a "
+            f"smaller dimension (--dim {available // of_number} at most), fewer words or a larger "
+            "machine"
+        )
 
 
 def within(settings: TextSettings, corpus: Corpus) -> TextSettings:
@@ -66,6 +80,20 @@ def warn_of_few(samples: int, text: Paragraphs, settings: TextSettings) -> None:
         warnings.warn(
             f"subsample {settings.subsample:g} leaves {samples:,} of {whole:,} samples in an "
             "epoch: use a larger value",
+            DataWarning,
+            stacklevel=2,
+        )
+
+
+def warn_of_nothing_learned(loss: float | None, blank: float) -> None:
+    """Warn of a model that is worse than one that knows nothing.
+
+    The loss of negative sampling is bounded, so that a rate that is far too high does not diverge.
+    """
+    if loss is not None and loss > blank:
+        warnings.warn(
+            f"the validation loss {loss:.4g} of the best epoch is above the {blank:.4g} of a model "
+            "that knows nothing: try a smaller learning rate, or more text",
             DataWarning,
             stacklevel=2,
         )

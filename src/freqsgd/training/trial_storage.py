@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from freqsgd.data.dataset import DataError
-from freqsgd.data.files import replacing
+from freqsgd.data.files import read_json, replacing
 from freqsgd.training.search_space import Range
 from freqsgd.training.trials import Outcome, freeze, thaw
 
@@ -110,7 +110,7 @@ class Storage:
         import optuna
 
         saved = [
-            json.loads(summary.user_attrs[_ABOUT])
+            read_json(summary.user_attrs[_ABOUT], dict)
             for summary in optuna.get_all_study_summaries(self._storage)
             if _ABOUT in summary.user_attrs
         ]

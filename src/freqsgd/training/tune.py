@@ -11,10 +11,11 @@ from typing import Any
 import torch
 
 from freqsgd.data.dataset import DataError, Dataset
+from freqsgd.data.files import write_json
 from freqsgd.data.lock import locked
-from freqsgd.training.compare import MODELS, RESULTS, describe, write_results
+from freqsgd.training.comparison import MODELS, RESULTS, describe
 from freqsgd.training.find_lr import find_lr
-from freqsgd.training.fit import InterruptedFitError, Progress, fit
+from freqsgd.training.recommender_fit import InterruptedFitError, Progress, fit
 from freqsgd.training.rules import OPTIMIZERS, Rule
 from freqsgd.training.search_space import (
     Point,
@@ -181,7 +182,7 @@ class _Search:
             "typical_frequency": self.frequency,
             "studies": [state.study(name) for name in state.trials],
         }
-        write_results(results, self.out / RESULTS)
+        write_json(self.out / RESULTS, results)
         return results
 
     def _trial(self, name: str) -> None:

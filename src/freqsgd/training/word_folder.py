@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from freqsgd.data.dataset import DataError
-from freqsgd.data.files import make_folder
+from freqsgd.data.files import make_folder, read_json
 from freqsgd.nn.word2vec import CBOW, SkipGram, WordModel
 from freqsgd.training import checkpoint
 from freqsgd.training.model_folder import MODEL
@@ -50,11 +49,9 @@ def save_words(
 def holds_words(folder: Path) -> bool:
     """Whether the model of a folder is one of words; not so if it cannot be read."""
     try:
-        with safe_open(folder / MODEL, framework="pt") as file:
-            kind: str = json.loads(file.metadata()["freqsgd"])["model"]
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError):
+        return checkpoint.describe(folder / MODEL).get("model") in _KINDS
+    except DataError:
         return False
-    return kind in _KINDS
 
 
 def load_words(folder: Path) -> tuple[WordModel, list[str], NDArray[np.int64], dict[str, Any]]:
@@ -64,7 +61,7 @@ def load_words(folder: Path) -> tuple[WordModel, list[str], NDArray[np.int64], d
     if description.get("model") not in _KINDS:
         raise DataError(f"{folder} holds a model of another kind than skipgram or cbow")
     try:
-        words: list[str] = json.loads(tensors.pop("words").numpy().tobytes())
+        words: list[str] = read_json(tensors.pop("words").numpy().tobytes(), list)
         counts: NDArray[np.int64] = tensors.pop("counts").numpy()
         model = _model(description, tensors)
         if not len(words) == len(counts) == len(model.input.weight):

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from freqsgd.data.dataset import Dataset
 from freqsgd.data.lock import locked
 from freqsgd.nn.fm import FM
 from freqsgd.training import diagnosis, model_folder
-from freqsgd.training.engine import DivergedError, Engine, engine_for
+from freqsgd.training.divergence import check_loss, constant_loss
+from freqsgd.training.engine import Engine, engine_for
 from freqsgd.training.find_lr import with_lr
 from freqsgd.training.interrupt import InterruptedFitError
 from freqsgd.training.memory_plan import check_memory, memory_plan
@@ -54,7 +54,7 @@ def fit(
         data: samples and their splits
         rule: the optimizer
         settings: everything else
-        threads: of the kernels; None for torch's number. FM's result does not depend on it
+        threads: of the kernels, at most; None for torch's number. The result does not depend on it
         folder: keeps checkpoints while it lasts, and the model in the end
         resume: go on from the folder's checkpoint, if there is one, to the same result
         listener: called some times a second with the progress and the record so far
@@ -114,10 +114,12 @@ class _Run(Run[FM]):
             about={**data.summary(), "train_rows": len(train), "data": data.fingerprint},
             folder=folder,
             size=len(train),
-            torch_threads=torch.get_num_threads() if settings.model == "deepfm" else None,
+            torch_threads=engine.torch_threads,
             keeps=rule.keeps,
         )
         self.data = data
+        weights = None if data.weights is None else data.weights[train]
+        self.base_rate = float(np.average(data.labels[train], weights=weights))
         if diagnose:
             self.record["diagnosis"] = {}
         steps = self.progress.steps
@@ -145,14 +147,17 @@ class _Run(Run[FM]):
 
     def validate(self) -> dict[str, float | None]:
         splits = self.data.splits
-        validation = self._metrics(self._predict(splits.validation))
-        diverged = validation["loss"] is None
-        if len(splits.validation) == 0:
-            some = splits.train[: self.engine.batch_size]
-            diverged = not np.isfinite(self._predict(some)[0]).all()
-        if diverged:
-            raise DivergedError(self.engine.steps - 1)
-        return {f"val_{key}": value for key, value in validation.items()}
+        predicted = self._predict(splits.validation)
+        # Without validation rows the loss of a batch of training rows shows a divergence.
+        seen = predicted if len(predicted[0]) else self._predict(splits.train[: self._batch_size])
+        self._check(*seen)
+        return {f"val_{key}": value for key, value in self._metrics(predicted).items()}
+
+    def _check(self, logits: NDArray[np.float32], labels: NDArray[np.uint8]) -> None:
+        """Raise if the predictions show that the run diverged."""
+        loss = cross_entropy(logits, labels) if np.isfinite(logits).all() else math.nan
+        constant = constant_loss(self.base_rate, int(labels.sum()), len(labels))
+        check_loss(loss, constant, self.engine.steps - 1, "a constant prediction")
 
     def better(self, epoch: dict[str, Any], best: dict[str, Any]) -> bool:
         return bool(epoch["val_auc"] > best["val_auc"])

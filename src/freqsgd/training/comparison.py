@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,17 +11,17 @@ import numpy as np
 
 from freqsgd.data.corpus import Corpus
 from freqsgd.data.dataset import DataError, Dataset
-from freqsgd.data.files import write_whole
+from freqsgd.data.files import write_json
 from freqsgd.data.lock import locked
 from freqsgd.training.diagnosis import describe_diagnosis
-from freqsgd.training.fit import fit
-from freqsgd.training.fit_text import fit_text
 from freqsgd.training.machine import describe_machine
 from freqsgd.training.metrics import auc
+from freqsgd.training.recommender_fit import fit
 from freqsgd.training.rules import Rule
 from freqsgd.training.run import Listener
 from freqsgd.training.settings import Settings
 from freqsgd.training.text_settings import TextSettings
+from freqsgd.training.words_fit import fit_text
 
 __all__ = [
     "MODELS",
@@ -33,7 +32,6 @@ __all__ = [
     "describe",
     "fit_any",
     "heading",
-    "write_results",
 ]
 
 SCHEMA = 1
@@ -88,7 +86,7 @@ def compare(
             record = fit_any(data, rule, its_settings, threads=threads, **options, **also)
             results["runs"].append(record)
             if out is not None:
-                write_results(results, out / RESULTS)
+                write_json(out / RESULTS, results)
     return results
 
 
@@ -170,12 +168,3 @@ def _model(settings: Settings | TextSettings) -> dict[str, Any]:
     if settings.loss == "negative":
         model["negatives"] = settings.negatives
     return {**model, "window": settings.window, "hidden": []}
-
-
-def write_results(results: dict[str, Any], path: Path) -> None:
-    """Write ``results.json``, whole or not at all."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, (json.dumps(results, indent=1, allow_nan=False) + "\n").encode())
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {error}") from error

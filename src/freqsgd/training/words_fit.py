@@ -16,19 +16,23 @@ from freqsgd.data.corpus import Corpus, Paragraphs
 from freqsgd.data.dataset import DataError
 from freqsgd.data.lock import locked
 from freqsgd.nn.word2vec import WordModel
-from freqsgd.training.engine import DivergedError
+from freqsgd.training.divergence import check_loss
 from freqsgd.training.rules import Rule
 from freqsgd.training.run import Listener, Run
 from freqsgd.training.similarity import word_similarity
-from freqsgd.training.text_checks import blank_loss, check_text, warn_of_few, within
+from freqsgd.training.text_checks import (
+    blank_loss,
+    check_text,
+    warn_of_few,
+    warn_of_nothing_learned,
+    within,
+)
 from freqsgd.training.text_rules import check_rule, with_default_lr
 from freqsgd.training.text_settings import TextSettings
 from freqsgd.training.word_engine import WordEngine, compile_kernels, new_model, word_engine
 from freqsgd.training.word_folder import load_words, save_words
 
 __all__ = ["fit_text"]
-
-_FAR_ABOVE = 10  # times the loss of a model that knows nothing: the rate was too large
 
 
 def fit_text(
@@ -124,22 +128,16 @@ class _Run(Run[WordModel]):
         if loss is None:
             seen = self.engine.evaluate(_beginning(self.corpus.train)).mean
         if seen is not None:
-            self._check_loss(seen)
+            check_loss(seen, blank_loss(self.model.words, self.cut), self.engine.steps - 1)
         return {"val_loss": loss}
-
-    def _check_loss(self, loss: float) -> None:
-        blank, step = blank_loss(self.model.words, self.cut), self.engine.steps - 1
-        if not math.isfinite(loss):
-            raise DivergedError(step)
-        if loss > _FAR_ABOVE * blank:
-            much = f"more than {_FAR_ABOVE} times the {blank:.4g} of a model that knows nothing"
-            raise DivergedError(step, f"is {loss:.4g}, {much},")
 
     def better(self, epoch: dict[str, Any], best: dict[str, Any]) -> bool:
         return bool(epoch["val_loss"] < best["val_loss"])
 
     def test(self, best: dict[str, Any] | None) -> dict[str, Any]:
         corpus, steps = self.corpus, self.engine.steps
+        if best:
+            warn_of_nothing_learned(best["val_loss"], blank_loss(self.model.words, self.cut))
         losses = self.engine.evaluate(corpus.test if best else _beginning(corpus.test, 0))
         words = self.size * steps / self.progress.steps
         figures: dict[str, Any] = {
