@@ -84,3 +84,44 @@ class MinibatchReference:
     def _rate(self, k):
         p = self.frequencies[k] if self.frequencies is not None else self.c[k] / self.n
         return min(self.max_lr, self.lr / p**self.power), p
+
+
+@dataclass
+class AdamReference:
+    """CFAdam on one table of Python lists, a batch at a time."""
+
+    theta: list[list[float]]
+    lr: float
+    beta2: float = 0.999
+    eps: float = 1e-8
+    clip: float | None = 3.0
+    weight_decay: float = 0.0
+    weight_decay_power: float = 1.0
+    maximize: bool = False
+    c: Counter = field(default_factory=Counter)
+    s: list[float] = field(default_factory=list)
+    t: int = 0
+
+    def step(self, ids, gradients):
+        """``gradients`` holds one row per entry of ``ids``."""
+        columns = range(len(self.theta[0]))
+        self.s = self.s or [0.0 for _ in columns]
+        self.t += 1
+        self.c.update(ids)
+        n, m = sum(self.c.values()), len(ids)
+        squares = [sum(g[j] ** 2 for g in gradients) for j in columns]
+        self.s = [self.beta2 * self.s[j] + (1 - self.beta2) * squares[j] for j in columns]
+        roots = [math.sqrt(x / (1 - self.beta2**self.t)) + self.eps for x in self.s]
+        for k, occurrences in Counter(ids).items():
+            p = self.c[k] / n
+            part = self.lr * self.weight_decay * (occurrences / m) * p**-self.weight_decay_power
+            self.theta[k] = [w - min(0.5, part) * w for w in self.theta[k]]
+        for k, g in zip(ids, gradients, strict=True):
+            p = max(self.c[k] / n, (1 - self.beta2) / m)
+            u = [g[j] / roots[j] for j in columns]
+            rms = math.sqrt(sum(x**2 for x in u) / len(u))
+            if self.clip is not None and rms > self.clip * math.sqrt(max(p, 1 / m)):
+                u = [x * self.clip * math.sqrt(max(p, 1 / m)) / rms for x in u]
+            sign = -1.0 if self.maximize else 1.0
+            step = sign * self.lr / math.sqrt(p)
+            self.theta[k] = [w - step * x for w, x in zip(self.theta[k], u, strict=True)]

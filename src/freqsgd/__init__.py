@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from freqsgd import nn as nn
     from freqsgd import optim as optim
     from freqsgd import rates as rates
-    from freqsgd.optim import CFSGD, FASGD, param_groups
+    from freqsgd.optim import CFSGD, FASGD, CFAdam, param_groups
     from freqsgd.optim.watch import watch
     from freqsgd.rates import RateLaw, paper_rates, token_frequencies
     from freqsgd.sklearn import DeepFMClassifier as DeepFMClassifier
@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from freqsgd.word2vec import Word2Vec as Word2Vec
 
 __version__ = "0.1.0"
-__all__ = ["CFSGD", "FASGD", "RateLaw", "paper_rates", "param_groups", "token_frequencies", "watch"]
+__all__ = [
+    "CFSGD",
+    "FASGD",
+    "CFAdam",
+    "RateLaw",
+    "paper_rates",
+    "param_groups",
+    "token_frequencies",
+    "watch",
+]
 
 _SUBPACKAGES = ("nn", "optim", "rates")
 _EXTRAS = {  # the extra that installs what a name needs
@@ -28,6 +37,7 @@ _EXTRAS = {  # the extra that installs what a name needs
 _find, __dir__ = lazy_names(
     __name__,
     {
+        "CFAdam": "freqsgd.optim",
         "CFSGD": "freqsgd.optim",
         "FASGD": "freqsgd.optim",
         "param_groups": "freqsgd.optim",

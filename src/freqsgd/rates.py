@@ -13,6 +13,21 @@ of a row, where ``q_k`` is the frequency of k in the batch at hand. Since E[q_k]
 minimises ``loss + sum_k weight_decay / 2 * p_k ** (1 - weight_decay_power) * |theta_k| ** 2``
 although only the rows of the batch are touched: power 1 is ordinary L2, power 0 decays a row
 each time it occurs.
+
+CFAdam (:class:`AdamLaw`) uses the same law, on gradients that are divided by the root of a second
+moment per column. In step t, which holds m tokens, of n in all, each occurrence o of token k adds
+
+    s_j   = beta2 * s_j + (1 - beta2) * sum_o g_oj ** 2
+    u_oj  = g_oj / (sqrt(s_j / (1 - beta2 ** t)) + eps)
+    p_k   = max(c_k / n, (1 - beta2) / m)                          eta_k = lr / sqrt(p_k)
+    theta_kj -= eta_k * u_oj * min(1, clip * sqrt(max(p_k, 1 / m)) / rms_j(u_oj))
+
+so p_k * s_j stands for Adam's second moment and ``lr`` is Adam's. The floor of p_k is Adam's
+memory of 1 / (1 - beta2) steps. The bound keeps the step of an occurrence within
+``clip * lr / sqrt(min(1, m p_k))``: the order of Adam's largest step for a row that so many of the
+steps hold. Weight decay is decoupled as in AdamW: a row loses the part
+``min(1/2, lr * weight_decay * q_k * (c_k / n) ** -weight_decay_power)``, which for power 1 is
+AdamW's ``lr * weight_decay`` per step on average.
 """
 
 from __future__ import annotations
@@ -28,13 +43,15 @@ import numpy as np
 if TYPE_CHECKING:  # torch takes a second to import
     from torch import Tensor
 
-__all__ = ["RateLaw", "paper_rates", "token_frequencies"]
+__all__ = ["AdamLaw", "RateLaw", "paper_rates", "token_frequencies"]
 
 MAX_DECAY = 0.5  # the largest part of a row that one step of weight decay may take
 
 
-def _law(minimum: Callable[[Any, Any], Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Write the law for one kind of number, of which ``minimum`` takes the smaller."""
+def _law(
+    minimum: Callable[[Any, Any], Any], maximum: Callable[[Any, Any], Any]
+) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    """Write the law for one kind of number, given how the smaller and the larger is taken."""
 
     def rate(p: Any, lr: float, power: float, max_lr: float) -> Any:
         return minimum(lr / p**power, max_lr)
@@ -42,13 +59,17 @@ def _law(minimum: Callable[[Any, Any], Any]) -> tuple[Callable[..., Any], Callab
     def decay(p: Any, q: Any, eta: Any, weight_decay: float, power: float) -> Any:
         return minimum(eta * weight_decay * q / p**power, MAX_DECAY)
 
-    return rate, decay
+    def bound(p: Any, rare: float, clip: float) -> Any:
+        return clip * maximum(p, rare) ** 0.5
+
+    return rate, decay, bound
 
 
-scalar_rate, scalar_decay = _law(min)  # for floats: what the kernels compile
-_rate, _decay = _law(
-    lambda x, cap: min(x, cap) if isinstance(x, float) else x.clip(max=cap)
-)  # for floats, numpy arrays and torch tensors
+scalar_rate, scalar_decay, scalar_bound = _law(min, max)  # for floats: what the kernels compile
+_rate, _decay, _bound = _law(  # for floats, numpy arrays and torch tensors
+    lambda x, cap: min(x, cap) if isinstance(x, float) else x.clip(max=cap),
+    lambda x, low: max(x, low) if isinstance(x, float) else x.clip(min=low),
+)
 
 
 @dataclass(frozen=True)
@@ -102,6 +123,65 @@ class RateLaw:
     def decay(self, p: Any, q: Any) -> Any:
         """The part of a row that weight decay takes, for frequency ``p`` and ``q`` in the batch."""
         return _decay(p, q, self.rate(p), self.weight_decay, self.weight_decay_power)
+
+
+@dataclass(frozen=True)
+class AdamLaw(RateLaw):
+    """The law of CFAdam: frequencies and one second moment per column in place of Adam's.
+
+    Args:
+        lr: learning rate, as in Adam
+        weight_decay: strength of the decoupled weight decay, as in AdamW
+        weight_decay_power: how decay is spread over frequencies; 1 treats all rows alike
+        beta2: decay of the second moments
+        eps: added to their roots
+        clip: bound on a step, in units of Adam's step for a row as frequent; None for no bound
+    """
+
+    beta2: float = 0.999
+    eps: float = 1e-8
+    clip: float | None = 3.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("beta2", "eps", "clip"):
+            if not (name == "clip" and self.clip is None):
+                object.__setattr__(self, name, number(name, getattr(self, name)))
+        if not 0.0 <= self.beta2 < 1.0:
+            raise ValueError(f"beta2 must lie in [0, 1), got {self.beta2}")
+        if not 0.0 < self.eps < math.inf:  # 0 would divide by zero where a column has no gradient
+            raise ValueError(f"eps must be a finite number > 0, got {self.eps}")
+        if not self.largest > 0.0:
+            raise ValueError(f"clip must be > 0 (or None for no bound), got {self.clip}")
+
+    @property
+    def largest(self) -> float:
+        """``clip`` as a number."""
+        return math.inf if self.clip is None else self.clip
+
+    def moment(self, s: Any, squares: Any) -> Any:
+        """Return the second moments after a step whose squares sum to ``squares``."""
+        return self.beta2 * s + (1 - self.beta2) * squares
+
+    def scale(self, s: Any, steps: int) -> Any:
+        """Return what each column is multiplied by, given the second moments after ``steps``."""
+        return 1 / ((s / (1 - self.beta2**steps)) ** 0.5 + self.eps)
+
+    def least(self, tokens: float) -> float:
+        """Return the frequency that a rarer row is taken to have in a step of so many tokens."""
+        return (1 - self.beta2) * self.rare(tokens)
+
+    def rare(self, tokens: float) -> float:
+        """Return the frequency of a row that occurs once in every step of so many tokens."""
+        return 1 / max(tokens, 1)
+
+    def bound(self, p: Any, tokens: float) -> Any:
+        """Return the largest root mean square of a scaled gradient row of frequency ``p``."""
+        return _bound(p, self.rare(tokens), self.largest)
+
+    def decay(self, p: Any, q: Any) -> Any:
+        """Return the part of a row that weight decay takes, at ``lr`` for every frequency."""
+        return _decay(p, q, self.lr, self.weight_decay, self.weight_decay_power)
 
 
 def check_counting(

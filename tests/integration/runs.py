@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import StepLR
 
 import freqsgd
-from freqsgd import CFSGD, FASGD
+from freqsgd import CFSGD, FASGD, CFAdam
+from freqsgd.optim._base import FrequencyOptimizer
 
 ROWS, DIM, BATCH, STEPS = 16, 5, 12, 6
-OPTIONS = ("lr", "power", "max_rate", "tokens_per_sample", "weight_decay", "weight_decay_power")
 
 
 @dataclass
@@ -32,7 +32,9 @@ class Setup:
         model.to(self.dtype)
         return Run(model, self.make_optimizer(model), watched=not self.sparse)
 
-    def make_optimizer(self, model: nn.Module) -> CFSGD | FASGD:
+    def make_optimizer(self, model: nn.Module) -> FrequencyOptimizer:
+        if self.rule == "cfadam":
+            return CFAdam(model.parameters(), 0.02, **self.options)
         if self.rule == "cfsgd":
             return CFSGD(model.parameters(), 0.2, **self.options)
         frequencies = torch.linspace(0.05, 1.0, ROWS)
@@ -42,7 +44,7 @@ class Setup:
 class Run:
     """A model, its optimizer and its schedule."""
 
-    def __init__(self, model: nn.Sequential, opt: CFSGD | FASGD, watched: bool) -> None:
+    def __init__(self, model: nn.Sequential, opt: FrequencyOptimizer, watched: bool) -> None:
         self.model, self.opt = model, opt
         self.schedule = StepLR(opt, 2, 0.5)
         if watched:
@@ -76,7 +78,10 @@ class Run:
         return {
             "model": dict(self.model.state_dict()),
             "state": {key: value for key, value in state["state"].items() if value},
-            "options": [{key: group[key] for key in OPTIONS} for group in state["param_groups"]],
+            "options": [
+                {key: value for key, value in group.items() if key not in ("params", "param_names")}
+                for group in state["param_groups"]
+            ],
         }
 
     def state_dict(self) -> dict[str, Any]:
@@ -99,6 +104,9 @@ SETUPS = {
     "float64": Setup(dtype=torch.float64),
     "bfloat16": Setup(dtype=torch.bfloat16, options={"weight_decay": 0.1}),
     "float16": Setup(dtype=torch.float16, sparse=False),
+    "cfadam": Setup(rule="cfadam"),
+    "cfadam-dense": Setup(rule="cfadam", sparse=False, options={"weight_decay": 0.1}),
+    "cfadam-bfloat16": Setup(rule="cfadam", dtype=torch.bfloat16),
     "fasgd": Setup(rule="fasgd"),
     "fasgd-decay": Setup(rule="fasgd", sparse=False, options={"weight_decay": 0.1}),
 }

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 import freqsgd
-from freqsgd import CFSGD, FASGD
+from freqsgd import CFSGD, FASGD, CFAdam
+from freqsgd.optim._base import FrequencyOptimizer
 
 from .ranks import WORLD, Ranks
 from .slow import SlowTable
@@ -42,7 +43,9 @@ def make_model(sparse: bool) -> Model:
     return Model(sparse)
 
 
-def make_optimizer(model: Model, rule: str, options: dict[str, Any]) -> CFSGD | FASGD:
+def make_optimizer(model: Model, rule: str, options: dict[str, Any]) -> FrequencyOptimizer:
+    if rule == "cfadam":
+        return CFAdam(model.parameters(), LR, **options)
     groups = [
         {"params": [model.items.weight], "tokens_per_sample": 3},
         {"params": [model.words.weight]},
@@ -78,9 +81,9 @@ def loss_of(model: nn.Module, batch: Batch) -> Tensor:
     return nn.functional.binary_cross_entropy_with_logits(model(items, words), targets)
 
 
-def result_of(model: Model, opt: CFSGD | FASGD) -> dict[str, Tensor]:
+def result_of(model: Model, opt: FrequencyOptimizer) -> dict[str, Tensor]:
     result = {name: value.detach() for name, value in model.named_parameters()}
-    if isinstance(opt, CFSGD):
+    if isinstance(opt, CFSGD | CFAdam):
         for name, table in (("items", model.items.weight), ("words", model.words.weight)):
             result[f"{name} counts"] = opt.counts(table)
             result[f"{name} frequencies"] = opt.frequencies(table)
@@ -158,8 +161,11 @@ def occurrences(ids: list[Tensor], rows: int, padding: int | None = None) -> lis
         ("cfsgd", {"count": "batch", "weight_decay": 0.1, "weight_decay_power": 0.5}),
         ("cfsgd", {"max_lr": 0.8, "fused": False}),
         ("fasgd", {"weight_decay": 0.1}),
+        # DDP merges the occurrences of a token, so the bound sees its sum.
+        ("cfadam", {"clip": None}),
+        ("cfadam", {"clip": None, "weight_decay": 0.1}),
     ],
-    ids=["plain", "decay", "batchwise", "batchwise-decay", "unfused", "fasgd-decay"],
+    ids="plain decay batchwise batchwise-decay unfused fasgd-decay cfadam cfadam-decay".split(),
 )
 def test_two_ranks_train_like_one_process(
     ranks: Ranks, rule: str, options: dict[str, Any], sparse: bool
@@ -252,6 +258,12 @@ def test_accumulated_batches_are_one_batch(
     batches = make_batches(steps=6)
     results = ranks.run(train_on_rank, rule, sparse, options, batches, 3)
     assert_same(results, train_alone(rule, sparse, options, batches, accumulate=3))
+
+
+def test_cfadam_accumulates_dense_gradients_of_ranks_with_its_bound(ranks: Ranks) -> None:
+    batches = make_batches(steps=6)
+    results = ranks.run(train_on_rank, "cfadam", False, {"clip": 0.5}, batches, 3)
+    assert_same(results, train_alone("cfadam", False, {"clip": 0.5}, batches, accumulate=3))
 
 
 def test_counts_that_fade_are_the_same_on_all_ranks(ranks: Ranks) -> None:

@@ -170,7 +170,7 @@ def test_what_is_not_a_tensor_or_not_our_optimizer_is_refused_in_words():
     opt = CFSGD([weights], 0.1)
     with pytest.raises(TypeError, match="ids must be a tensor of integers, got list"):
         opt.observe(weights, [1, 2])
-    with pytest.raises(TypeError, match="watch needs a CFSGD or FASGD, got SGD"):
+    with pytest.raises(TypeError, match="watch needs a CFAdam, CFSGD or FASGD, got SGD"):
         freqsgd.watch(nn.Embedding(2, 2), torch.optim.SGD([weights], 0.1))
 
 

@@ -198,12 +198,19 @@ def idle(spins):
 
 
 LANES = (
-    8  # numbers that the next two handle at once; the compiler's own choice suits long rows only
+    8  # numbers that the next four handle at once; the compiler's own choice suits long rows only
 )
 
 
 def _vector(builder, address, kind):
     return builder.inttoptr(address, ir.VectorType(kind, LANES).as_pointer())
+
+
+def _splat(builder, number, kind):
+    lanes = ir.Constant(ir.VectorType(kind, LANES), ir.Undefined)
+    for lane in range(LANES):
+        lanes = builder.insert_element(lanes, number, ir.IntType(32)(lane))
+    return lanes
 
 
 @intrinsic
@@ -213,16 +220,57 @@ def add_scaled(typingctx, target, source, scale):
     def codegen(context, builder, signature, args):
         kind = context.get_value_type(signature.args[2])
         into, size = _vector(builder, args[0], kind), context.get_abi_sizeof(kind)
-        lanes = ir.Constant(ir.VectorType(kind, LANES), ir.Undefined)
-        for lane in range(LANES):
-            lanes = builder.insert_element(lanes, args[2], ir.IntType(32)(lane))
         added = builder.load(_vector(builder, args[1], kind), align=size)
         total = builder.load(into, align=size)
-        product = builder.fmul(lanes, added, flags=["contract"])
+        product = builder.fmul(_splat(builder, args[2], kind), added, flags=["contract"])
         builder.store(builder.fadd(total, product, flags=["contract"]), into, align=size)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, scale), codegen
+
+
+@intrinsic
+def add_scaled_product(typingctx, target, source, columns, scale):
+    """``target[:LANES] += scale * source[:LANES] * columns[:LANES]``, likewise."""
+
+    def codegen(context, builder, signature, args):
+        kind = context.get_value_type(signature.args[3])
+        into, size = _vector(builder, args[0], kind), context.get_abi_sizeof(kind)
+        added, factors = (
+            builder.load(_vector(builder, arg, kind), align=size) for arg in args[1:3]
+        )
+        total = builder.load(into, align=size)
+        product = builder.fmul(
+            _splat(builder, args[3], kind), builder.fmul(added, factors), flags=["contract"]
+        )
+        builder.store(builder.fadd(total, product, flags=["contract"]), into, align=size)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64, scale), codegen
+
+
+@intrinsic
+def sum_squared_products(typingctx, source, columns, like):
+    """Sum ``(source[:LANES] * columns[:LANES]) ** 2`` in a fixed order."""
+
+    def codegen(context, builder, signature, args):
+        kind = context.get_value_type(signature.args[2])
+        size = context.get_abi_sizeof(kind)
+        a, b = (builder.load(_vector(builder, arg, kind), align=size) for arg in args[:2])
+        product = builder.fmul(a, b)
+        value = builder.fmul(product, product)
+        width = LANES
+        while width > 1:
+            width //= 2
+            mask = ir.VectorType(ir.IntType(32), width)
+            halves = [
+                builder.shuffle_vector(value, value, ir.Constant(mask, list(range(k, k + width))))
+                for k in (0, width)
+            ]
+            value = builder.fadd(*halves)
+        return builder.extract_element(value, ir.IntType(32)(0))
+
+    return like(types.int64, types.int64, like), codegen
 
 
 @intrinsic

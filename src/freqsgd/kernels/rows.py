@@ -20,15 +20,17 @@ from freqsgd.kernels.machine import (
     BLOCK,
     LANES,
     add_scaled,
+    add_scaled_product,
     compiled,
     kernel,
     pointer,
     prefetch,
     prefetch_row,
+    sum_squared_products,
     take,
 )
 from freqsgd.kernels.threads import run
-from freqsgd.rates import scalar_decay, scalar_rate
+from freqsgd.rates import scalar_bound, scalar_decay, scalar_rate
 
 __all__ = ["TABLE", "decay", "find_bad", "rate", "update"]
 
@@ -64,8 +66,17 @@ TABLE = np.dtype(
         ("n", np.float64),
         ("added", np.float64),
         ("unseen", np.float64),
+        # CFAdam's part of it
+        ("squares", np.int64),  # address: sums of squares per part and column; 0: not wanted
+        ("scale", np.int64),  # address: what each column is multiplied by; 0: nothing
+        ("least", np.float64),  # the smallest p
+        ("rare", np.float64),  # the frequency of a row that occurs once in each step
+        ("largest", np.float64),  # the bound's factor
+        ("decoupled", np.int64),  # decay at lr, not at the rate of the row
     ]
 )
+
+PART = 2048  # rows of a gradient that are checked, and their squares summed, as one work unit
 
 _STEP = np.dtype(
     [
@@ -87,8 +98,13 @@ def find_bad(tables: Any, weight: Any, workers: int) -> int | None:
     Gradient rows must be contiguous. ``weight`` is the weights' type.
     """
     bad = np.zeros(len(tables), np.int64)
-    _run_step(_check_kernel(weight), tables, workers, workers, bad)
+    _run_step(_check_kernel(weight), tables, parts_of(tables), workers, bad)
     return int(bad.argmax()) if bad.any() else None
+
+
+def parts_of(tables: Any) -> int:
+    """Return the number of parts into which gradients are divided, whatever the threads."""
+    return max(1, -(-int(tables["ids_len"].max(initial=0)) // PART))
 
 
 def update(tables: Any, weight: Any, count: Any, source: Any, workers: int) -> None:
@@ -123,7 +139,7 @@ def _check_kernel(weight_type: Any) -> Any:
         unit = take(jobs)
         while unit < job.tables_len * job.parts:
             t, part = unit // job.parts, unit % job.parts
-            if not _check(tables[t], part, job.parts, weights):
+            if not _check(tables[t], part, weights):
                 bad[t] = 1
             unit = take(jobs)
 
@@ -145,7 +161,10 @@ def _update_kernel(weight_type: Any, count_type: Any, source_type: Any) -> Any:
             if table.counts != 0:
                 _count(table, shard, job.parts, weights, counts, sources)
             if table.ids_len > 0:
-                _add(table, shard, job.parts, weights, sources)
+                if table.scale == 0:
+                    _add(table, shard, job.parts, weights, sources)
+                else:
+                    _add_by_column(table, shard, job.parts, weights, sources)
             unit = take(jobs)
 
     return update
@@ -155,6 +174,7 @@ def _update_kernel(weight_type: Any, count_type: Any, source_type: Any) -> Any:
 
 _law_rate = numba.njit(scalar_rate, error_model="numpy")
 _law_decay = numba.njit(scalar_decay, error_model="numpy")
+_law_bound = numba.njit(scalar_bound, error_model="numpy")
 
 
 @compiled
@@ -182,17 +202,41 @@ def _all_finite(values):
     return total == 0
 
 
+@numba.njit(fastmath={"contract"}, error_model="numpy")
+def _add_squares(values, dim, sums):
+    """Add the squares of a matrix to sums per column, four rows at a time."""
+    rows = values.size // dim
+    whole = rows - rows % 4
+    for i in range(0, whole * dim, 4 * dim):
+        for j in range(dim):
+            a = np.float64(values[i + j])
+            b = np.float64(values[i + dim + j])
+            c = np.float64(values[i + 2 * dim + j])
+            d = np.float64(values[i + 3 * dim + j])
+            sums[j] += (a * a + b * b) + (c * c + d * d)
+    for i in range(whole * dim, rows * dim, dim):
+        for j in range(dim):
+            a = np.float64(values[i + j])
+            sums[j] += a * a
+
+
 @compiled
-def _check(table, part, parts, weights):
-    first = table.ids_len * part // parts
-    last = table.ids_len * (part + 1) // parts
+def _check(table, part, weights):
+    first = min(table.ids_len, part * PART)
+    last = min(table.ids_len, first + PART)
     if table.ids != 0:
         ids = numba.carray(pointer(table.ids), table.ids_len, dtype=np.int64)
         for i in range(first, last):
             if ids[i] < 0 or ids[i] >= table.rows:
                 return False
     values = numba.carray(pointer(table.values), table.ids_len * table.dim, dtype=weights.dtype)
-    return _all_finite(values[first * table.dim : last * table.dim])
+    values = values[first * table.dim : last * table.dim]
+    if table.squares == 0:
+        return _all_finite(values)
+    address = table.squares + part * table.dim * 8
+    sums = numba.carray(pointer(address), table.dim, dtype=np.float64)
+    _add_squares(values, table.dim, sums)
+    return _all_finite(sums)
 
 
 @compiled
@@ -241,7 +285,7 @@ def _count(table, shard, shards, weights, counts, sources):
 @compiled
 def _decay_rows(table, rows, before, count, weights, sources):
     n, unseen, added, dim, address = table.n, table.unseen, table.added, table.dim, table.weight
-    lr, power, max_lr = table.lr, table.power, table.cap
+    lr, power, max_lr, decoupled = table.lr, table.power, table.cap, table.decoupled != 0
     weight_decay, weight_decay_power = table.weight_decay, table.weight_decay_power
     itemsize = weights.itemsize
     row_bytes = dim * itemsize
@@ -254,7 +298,8 @@ def _decay_rows(table, rows, before, count, weights, sources):
         row = rows[k]
         p = (unseen if source[row] == 0 else float(source[row])) / n
         q = (count[row] - before[k]) / added
-        part = decay(p, q, rate(p, lr, power, max_lr), weight_decay, weight_decay_power)
+        eta = lr if decoupled else rate(p, lr, power, max_lr)
+        part = decay(p, q, eta, weight_decay, weight_decay_power)
         scale = weights.dtype.type(-part)
         start = address + row * row_bytes
         for j in range(0, whole, LANES):
@@ -313,3 +358,76 @@ def _add(table, shard, shards, weights, sources):
                 )
             for j in range(whole, dim):
                 weight[row + j] += scale * values[offset + j]
+
+
+@compiled
+def _add_by_column(table, shard, shards, weights, sources):
+    """Do the same for CFAdam: scale the columns, and shorten rows that are longer than allowed."""
+    n, unseen, sign = table.n, table.unseen, table.sign
+    lr, least, rare, largest = table.lr, table.least, table.rare, table.largest
+    dim, length, address = table.dim, table.ids_len, table.weight
+    dense, stride, repeat = table.ids == 0, table.ids_stride, table.repeat
+    values_address, values_stride, padding = table.values, table.values_stride, table.padding
+    scattered = values_stride != dim
+    mask = shards - 1
+    number = weights.dtype.type
+    itemsize = weights.itemsize
+    row_bytes = dim * itemsize
+    whole = dim - dim % LANES
+    ids = numba.carray(pointer(table.ids), length * stride, dtype=np.int64)
+    source = numba.carray(pointer(table.source), table.rows, dtype=sources.dtype)
+    weight = numba.carray(pointer(address), table.rows * dim, dtype=weights.dtype)
+    values = numba.carray(pointer(values_address), length * values_stride, dtype=weights.dtype)
+    columns_address = table.scale
+    columns = numba.carray(pointer(columns_address), dim, dtype=weights.dtype)
+
+    rows = np.empty(BLOCK, np.int64)
+    offsets = np.empty(BLOCK, np.int64)
+    rates = np.empty(BLOCK, np.float64)
+    bounds = np.empty(BLOCK, np.float64)
+    i = 0
+    while i < length:
+        filled = 0
+        while filled < BLOCK and i < length:
+            row = i if dense else ids[i * stride]
+            if row & mask == shard and row != padding:
+                rows[filled] = row
+                offsets[filled] = (i if repeat == 1 else i // repeat) * values_stride
+                prefetch_row(address + row * row_bytes, row_bytes)
+                if scattered:
+                    prefetch_row(values_address + offsets[filled] * itemsize, row_bytes)
+                filled += 1
+            i += 1
+        for k in range(filled):
+            count = source[rows[k]]
+            rates[k] = max((unseen if count == 0 else float(count)) / n, least)
+        for k in range(filled):
+            bounds[k] = _law_bound(rates[k], rare, largest)
+            rates[k] = rate(rates[k], lr, 0.5, np.inf)
+        for k in range(filled):
+            offset = offsets[k]
+            squares = number(0)
+            for j in range(0, whole, LANES):
+                squares += sum_squared_products(
+                    values_address + (offset + j) * itemsize,
+                    columns_address + j * itemsize,
+                    squares,
+                )
+            for j in range(whole, dim):
+                scaled = values[offset + j] * columns[j]
+                squares += scaled * scaled
+            if squares > bounds[k] * bounds[k] * dim:
+                rates[k] *= bounds[k] / np.sqrt(squares / dim)
+        for k in range(filled):
+            scale = number(-sign * rates[k])
+            row = rows[k] * dim
+            offset = offsets[k]
+            for j in range(0, whole, LANES):
+                add_scaled_product(
+                    address + (row + j) * itemsize,
+                    values_address + (offset + j) * itemsize,
+                    columns_address + j * itemsize,
+                    scale,
+                )
+            for j in range(whole, dim):
+                weight[row + j] += scale * (values[offset + j] * columns[j])

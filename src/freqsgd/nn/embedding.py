@@ -20,27 +20,31 @@ from freqsgd.optim import _fused
 from freqsgd.optim._counting import State, begin_batch, check_state, new_state
 from freqsgd.optim._parameters import why_not_fused
 from freqsgd.optim._plain import non_finite
-from freqsgd.rates import RateLaw, check_counting, check_integers, number
+from freqsgd.rates import AdamLaw, RateLaw, check_counting, check_integers, number
 
 __all__ = ["CFEmbedding"]
 
 
 class CFEmbedding(nn.Module):
-    r"""Embedding tables that apply CF-SGD to themselves during ``backward()``.
+    r"""Embedding tables that apply CF-SGD or CFAdam to themselves during ``backward()``.
 
     The forward pass gathers rows; the backward pass counts the tokens and updates their rows at
-    once. There is no gradient tensor, no optimizer call and no state but one counter per row. The
-    result equals ``nn.Embedding(sparse=True)`` trained by :class:`freqsgd.CFSGD`.
+    once. There is no gradient tensor, no optimizer call and no state but one counter per row (and,
+    with ``rule="adam"``, one number per column). The result equals ``nn.Embedding(sparse=True)``
+    trained by :class:`freqsgd.CFSGD` or :class:`freqsgd.CFAdam`.
 
     Args:
         num_embeddings: rows of the table; or rows of each field, for one table per field
         embedding_dim: size of a row
-        lr: learning rate, see :class:`freqsgd.CFSGD`; :meth:`follow` takes it from an optimizer
+        lr: learning rate, as for the optimizer; :meth:`follow` takes it from an optimizer
+        rule: ``"sgd"`` for CF-SGD, ``"adam"`` for CFAdam
         pooling: None gives a row per id; ``"sum"`` adds the rows of a sample, i.e. along the last
             axis of the ids
         padding_idx: an id (of a single table) that is not counted, updated or summed
         tokens_per_sample: as for :class:`freqsgd.CFSGD`; fields have one id per sample each
-        power, max_lr, count, weight_decay, weight_decay_power: as for :class:`freqsgd.CFSGD`
+        weight_decay, weight_decay_power: as for the optimizer
+        power, max_lr, count: as for :class:`freqsgd.CFSGD`
+        beta2, eps, clip: as for :class:`freqsgd.CFAdam`
         dtype: float32 or float64
 
     Shape:
@@ -51,6 +55,8 @@ class CFEmbedding(nn.Module):
     Attributes:
         weight: the rows of all fields, one field after another; a buffer, not a parameter
         counts: how often each row occurred
+        square_avg: second moments per field and column, and ``steps`` their number of steps; with
+            ``rule="adam"`` only
 
     Example:
         >>> emb = CFEmbedding([1000, 500], 16, lr=0.5)
@@ -71,6 +77,8 @@ class CFEmbedding(nn.Module):
     weight: Tensor
     counts: Tensor
     seen: Tensor
+    square_avg: Tensor
+    steps: Tensor
 
     def __init__(
         self,
@@ -78,6 +86,7 @@ class CFEmbedding(nn.Module):
         embedding_dim: int,
         lr: float,
         *,
+        rule: str = "sgd",
         pooling: str | None = None,
         padding_idx: int | None = None,
         power: float = 0.5,
@@ -86,9 +95,24 @@ class CFEmbedding(nn.Module):
         tokens_per_sample: int = 1,
         weight_decay: float = 0.0,
         weight_decay_power: float = 1.0,
+        beta2: float = 0.999,
+        eps: float = 1e-8,
+        clip: float | None = 3.0,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        if rule not in ("sgd", "adam"):
+            raise ValueError(f"rule must be 'sgd' or 'adam', got {rule!r}")
+        if rule == "adam":
+            _refuse_options(
+                "adam",
+                power=(power, 0.5),
+                max_lr=(max_lr, None),
+                count=(count, "occurrence"),
+                tokens_per_sample=(tokens_per_sample, 1),
+            )
+        else:
+            _refuse_options("sgd", beta2=(beta2, 0.999), eps=(eps, 1e-8), clip=(clip, 3.0))
         self.fields = np.ndim(num_embeddings) > 0
         sizes = [int(size) for size in np.atleast_1d(num_embeddings)]
         if not sizes or min(sizes) < 1 or embedding_dim < 1:
@@ -119,12 +143,18 @@ class CFEmbedding(nn.Module):
         self.max_lr = max_lr
         self.weight_decay = weight_decay
         self.weight_decay_power = weight_decay_power
+        self.rule = rule
+        self.beta2, self.eps, self.clip = beta2, eps, clip
         self._law()  # refuses what is out of range
 
         total = sum(sizes)
         self.register_buffer("weight", torch.empty(total, embedding_dim, dtype=dtype))
         self.register_buffer("counts", new_state(total, self.weight.device, None)["counts"])
         self.register_buffer("seen", torch.zeros(2, dtype=torch.int64))  # indices, units
+        if rule == "adam":
+            moments = torch.zeros(len(sizes), embedding_dim, dtype=torch.float64)
+            self.register_buffer("square_avg", moments)
+            self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
         self._padding = -1 if padding_idx is None else padding_idx
         self._sizes = np.array(sizes, np.int64)
         self._starts = np.cumsum([0, *sizes[:-1]])
@@ -137,8 +167,9 @@ class CFEmbedding(nn.Module):
         self.weight.normal_()
         if self.padding_idx is not None:
             self.weight[self.padding_idx].zero_()
-        self.counts.zero_()
-        self.seen.zero_()
+        for name, buffer in self.named_buffers():
+            if name != "weight":
+                buffer.zero_()
 
     def follow(self, optimizer: Optimizer, group: int = 0) -> CFEmbedding:
         """Take the learning rate from a parameter group, as it is at each backward pass.
@@ -191,13 +222,12 @@ class CFEmbedding(nn.Module):
         if self._leader is not None:
             optimizer, group = self._leader
             lr = optimizer.param_groups[group]["lr"]
-        return RateLaw(
-            lr=number("lr", lr),
-            power=self.power,
-            max_lr=self.max_lr,
-            weight_decay=self.weight_decay,
-            weight_decay_power=self.weight_decay_power,
-        )
+        decay = {"weight_decay": self.weight_decay, "weight_decay_power": self.weight_decay_power}
+        if self.rule == "adam":
+            return AdamLaw(
+                lr=number("lr", lr), **decay, beta2=self.beta2, eps=self.eps, clip=self.clip
+            )
+        return RateLaw(lr=number("lr", lr), power=self.power, max_lr=self.max_lr, **decay)
 
     def _as_matrix(self, ids: Tensor) -> Tensor:
         """Ids as (samples, fields), (samples, ids of a sum) or (ids, 1)."""
@@ -234,10 +264,14 @@ class CFEmbedding(nn.Module):
         self._refuse_grad_scaler()
         grad = grad.resolve_neg().contiguous()
         tables = self._describe(matrix, grad)
-        whole = tables[:1].copy()
-        whole["ids"], whole["ids_len"] = 0, grad.numel() // self.embedding_dim
         kind = _fused.NUMPY[self.weight.dtype]
         workers = _fused.workers_for(grad.numel())
+        whole = tables[:1].copy()
+        whole["ids"], whole["dim"] = 0, self._columns
+        whole["ids_len"] = grad.numel() // self._columns
+        squares = np.zeros((rows.parts_of(whole), self._columns))
+        if self.rule == "adam":
+            whole["squares"] = squares.ctypes.data
         if rows.find_bad(whole, kind, workers) is not None:
             raise non_finite(self.weight)
 
@@ -262,9 +296,37 @@ class CFEmbedding(nn.Module):
             self.counts.data_ptr() + self._starts * self.counts.element_size()
         )
         tables["n"], tables["added"], tables["unseen"] = batch.n, batch.added, batch.unseen
+        if self.rule == "adam":
+            scale = self._scale(self._occurrence_squares(matrix, grad, squares.sum(0)), kind)
+            tables["scale"] = scale.ctypes.data + np.arange(len(tables)) * scale.strides[0]
+            _fused.describe_adam(tables, self._law(), batch.added)
         count = _fused.NUMPY[self.counts.dtype]
         rows.update(tables, kind, count, count, workers)
         increment_version([self.weight, self.counts])
+
+    @property
+    def _columns(self) -> int:
+        """Columns of the gradient as a matrix whose rows are samples or ids."""
+        fields = len(self._sizes) if self.pooling is None else 1
+        return fields * self.embedding_dim
+
+    def _occurrence_squares(self, ids: Tensor, grad: Tensor, squares: Any) -> Any:
+        """Return the squares of the occurrences from those of the gradient's rows."""
+        if self.padding_idx is not None:
+            counted = (ids != self.padding_idx).sum(1).double()
+            squares = (counted @ grad.view(-1, self._columns).double().square()).numpy()
+        elif not self.fields:
+            squares = squares * ids.shape[1]
+        return squares.reshape(-1, self.embedding_dim)
+
+    def _scale(self, squares: Any, kind: Any) -> Any:
+        """Take the squares into the second moments; return what multiplies each column."""
+        law = self._law()
+        assert isinstance(law, AdamLaw)
+        moments = self.square_avg.numpy()
+        self.steps += 1
+        moments[:] = law.moment(moments, squares)
+        return law.scale(moments, int(self.steps)).astype(kind)
 
     def _describe(self, ids: Tensor, grad: Tensor) -> Any:
         """The update as records of the kernel, one per field."""
@@ -319,6 +381,13 @@ class CFEmbedding(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_leader": None, "_backwards": 0}  # a copy follows nobody
+
+
+def _refuse_options(rule: str, **options: tuple[Any, Any]) -> None:
+    """Refuse options, given with their defaults, that a rule does not have."""
+    for name, (value, default) in options.items():
+        if value != default:
+            raise ValueError(f"rule={rule!r} has no option {name!r}, got {name}={value!r}")
 
 
 class _Lookup(torch.autograd.Function):

@@ -1,14 +1,14 @@
-"""What FASGD and CFSGD share: parameter groups, observations, the order of a step, saved state."""
+"""What all optimizers share: parameter groups, observations, the order of a step, saved state."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from freqsgd.optim import _plain
@@ -25,28 +25,40 @@ from freqsgd.optim._counting import (
 from freqsgd.optim._doubts import Doubts
 from freqsgd.optim._parameters import check_fused, check_table, rows_of, why_not_fused
 from freqsgd.optim._plain import Update
+from freqsgd.optim.groups import groups_of, tables_of
+from freqsgd.optim.watch import Watch
 from freqsgd.rates import RateLaw, check_counting, check_ids, number
 
 # Keys of parameter groups beside our options: torch's, its schedulers', and our max_rate.
 _FOREIGN_KEYS = {"params", "param_names", "name", "initial_lr", "max_rate"}
 
+PER_ROW = {"counts", "exp_avg", "exp_avg_sq"}  # state with an entry for every row of a table
+
 Group = dict[str, Any]
 
 
-class FrequencySGD(Optimizer):
-    """SGD in which every row of a table has a rate that follows its frequency.
+class FrequencyOptimizer(Optimizer):
+    """An optimizer in which every row of a table has a rate that follows its frequency.
 
-    The subclasses say where frequencies come from.
+    The subclasses say where frequencies come from, and how ordinary weights are updated.
     """
 
     _state_keys: frozenset[str] = COUNTER_KEYS  # what a parameter's state may hold
     _group_marks: frozenset[str]  # options by which saved groups are known to be this optimizer's
     _remedy: str  # what to do about a table that is taken for an ordinary weight
+    _sums_squares = False  # whether a watch reports the gradients of occurrences
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self._watches: list[Any] = []
         self._doubts = Doubts()
-        super().__init__(params, {**defaults, "table": False})
+        model = params if isinstance(params, nn.Module) else None
+        super().__init__(
+            params if model is None else groups_of(model), {**defaults, "table": False}
+        )
+        if model is not None:
+            self._doubts.accept(tables_of(model))
+            if tables := [group for group in self.param_groups if group["table"]]:
+                Watch(model, self, None, tables)
 
     # ---- what the subclasses say -----------------------------------------------------------
 
@@ -62,6 +74,21 @@ class FrequencySGD(Optimizer):
         """Whether the rule needs to know what the batch holds."""
         raise NotImplementedError  # pragma: no cover
 
+    def _law(self, group: Group) -> RateLaw:
+        """Return the law that a group's options amount to; refuse what makes no sense."""
+        return RateLaw(
+            lr=group["lr"],
+            power=group["power"],
+            max_lr=group["max_rate"],
+            weight_decay=group["weight_decay"],
+            weight_decay_power=group["weight_decay_power"],
+        )
+
+    def _step_ordinary(self, updates: Sequence[tuple[Update, Group]]) -> None:
+        """Update the weights that are not tables."""
+        for update, _ in updates:
+            _plain.apply(update)
+
     # ---- parameter groups ------------------------------------------------------------------
 
     def add_param_group(self, param_group: Group) -> None:
@@ -72,20 +99,34 @@ class FrequencySGD(Optimizer):
                 close = difflib.get_close_matches(str(key), known, 1)
                 hint = f"; did you mean {close[0]!r}?" if close else ""
                 raise ValueError(f"{type(self).__name__} has no option {key!r}{hint}")
-        # OneCycleLR writes its peak into group["max_lr"], so the cap lives under another name.
-        options = {**self.defaults, **param_group}
-        options.setdefault("max_rate", options["max_lr"])
-        check_group(options)
+        options = self._renamed({**self.defaults, **param_group})
+        self._check_group(options)
         super().add_param_group(param_group)
         group = self.param_groups[-1]
-        del group["max_lr"]
-        group["max_rate"] = options["max_rate"]
+        group.update(self._renamed(group))
+        group.pop("max_lr", None)
         _make_plain(group)
         try:
             self._check_params(group)
         except Exception:
             self.param_groups.pop()
             raise
+
+    def _renamed(self, options: Group) -> Group:
+        """Keep the cap under a name of its own: OneCycleLR writes its peak into ``max_lr``."""
+        if "max_lr" not in self.defaults:
+            return options
+        return {"max_rate": options.get("max_lr", self.defaults["max_lr"]), **options}
+
+    def _check_group(self, group: Group) -> RateLaw:
+        """Return a group's rate law; refuse options of the wrong type or without sense."""
+        for name in ("maximize", "table"):
+            if not isinstance(group[name], bool | np.bool_):
+                raise ValueError(f"{name} must be True or False, got {group[name]!r}")
+        if not isinstance(group["fused"], bool | np.bool_ | None):
+            raise ValueError(f"fused must be None, True or False, got {group['fused']!r}")
+        check_counting(**_counting_options(group))
+        return self._law(group)
 
     def _check_params(self, group: Group) -> None:
         for param in group["params"]:
@@ -121,14 +162,16 @@ class FrequencySGD(Optimizer):
         check_table(new)
         state = self.state.pop(param, {})
         self._doubts.forget(param)
-        if "counts" in state:
-            grown = len(new) - len(state["counts"])
+        for name in PER_ROW & state.keys():
+            grown = len(new) - len(state[name])
             if grown < 0:
                 self.state[param] = state
                 raise ValueError(
-                    f"a table cannot shrink: {len(state['counts'])} rows counted, {len(new)} left"
+                    f"a table cannot shrink: {len(state[name])} rows counted, {len(new)} left"
                 )
-            state["counts"] = torch.cat([state["counts"], state["counts"].new_zeros(grown)])
+            state[name] = torch.cat(
+                [state[name], state[name].new_zeros(grown, *state[name].shape[1:])]
+            )
         group["params"] = [new if p is param else p for p in group["params"]]
         if state:
             self.state[new] = state
@@ -172,9 +215,14 @@ class FrequencySGD(Optimizer):
             least = min(ids.numel(), 1)
             if not isinstance(samples, int | np.integer) or samples < least:
                 raise ValueError(f"samples must be an integer >= {least}, got {samples!r}")
-            units = int(samples) * group["tokens_per_sample"]
+            units = int(samples) * group.get("tokens_per_sample", 1)
         flat = ids.detach().reshape(-1).to(param.device, torch.int64, copy=True)
         self.state[param].setdefault("observed", []).append((flat, units))
+
+    def _add_moments(self, param: Tensor, moments: Tensor) -> None:
+        """Add what a watch saw: the sums of the occurrences' gradients and of their squares."""
+        state = self.state[param]
+        state["moments"] = state["moments"] + moments if "moments" in state else moments
 
     # ---- the step --------------------------------------------------------------------------
 
@@ -212,8 +260,10 @@ class FrequencySGD(Optimizer):
         counted = [(u, g, self._observed(u, g, observed)) for u, g, _ in plans]
         for update, group, batch in counted:
             self._count(update, group, batch)
+        self._step_ordinary([(u, g) for u, g, _ in plans if not u.table])
         for update in plain:
-            _plain.apply(update)
+            if update.table:
+                _plain.apply(update)
         if fused:
             _fused.apply(fused)
         return loss
@@ -230,7 +280,7 @@ class FrequencySGD(Optimizer):
     ) -> Iterator[tuple[Update, Group, bool]]:
         """What the step will do, and whether a kernel does it; nothing is counted yet."""
         for group in self.param_groups:
-            law = check_group(group)
+            law = self._check_group(group)
             for param in group["params"]:
                 if param.grad is None and param not in observed:
                     continue
@@ -331,7 +381,7 @@ class FrequencySGD(Optimizer):
                     f"this is not the state of a {name}: its groups {' and '.join(found)}. Load it "
                     f"into the optimizer that saved it; to go on with {name}, load the model alone"
                 )
-            check_group({**self.defaults, "max_rate": self.defaults["max_lr"], **group})
+            self._check_group(self._renamed({**self.defaults, **group}))
 
     def _check_saved(self, param: Tensor, state: State) -> None:
         """Refuse saved state that does not fit the parameter, or that no run can have written."""
@@ -363,40 +413,21 @@ class FrequencySGD(Optimizer):
         for group in self.param_groups:
             for name in self.defaults.keys() - {"max_lr", "frequencies", "differentiable"}:
                 group.setdefault(name, self.defaults[name])
-            group.setdefault("max_rate", self.defaults["max_lr"])
-
-
-def check_group(group: Group) -> RateLaw:
-    """Return a group's rate law; refuse options of the wrong type or without sense."""
-    for name in ("maximize", "table"):
-        if not isinstance(group[name], bool | np.bool_):
-            raise ValueError(f"{name} must be True or False, got {group[name]!r}")
-    if not isinstance(group["fused"], bool | np.bool_ | None):
-        raise ValueError(f"fused must be None, True or False, got {group['fused']!r}")
-    check_counting(**_counting_options(group))
-    return law_of(group)
+            if "max_lr" in self.defaults:
+                group.setdefault("max_rate", self.defaults["max_lr"])
 
 
 def _make_plain(group: Group) -> None:
     """Turn options of numpy and torch into Python's; ``lr`` stays, since schedulers may fill it."""
-    group["tokens_per_sample"] = int(group["tokens_per_sample"])
+    if "tokens_per_sample" in group:
+        group["tokens_per_sample"] = int(group["tokens_per_sample"])
     for name in ("maximize", "table", "fused"):
         if group[name] is not None:
             group[name] = bool(group[name])
-    for name in ("power", "max_rate", "weight_decay", "weight_decay_power", "halflife"):
+    names = ("power", "max_rate", "weight_decay", "weight_decay_power", "halflife", "eps", "clip")
+    for name in names:
         if group.get(name) is not None:
             group[name] = number(name, group[name])
-
-
-def law_of(group: Group) -> RateLaw:
-    """The rate law that a group's options amount to."""
-    return RateLaw(
-        lr=group["lr"],
-        power=group["power"],
-        max_lr=group["max_rate"],
-        weight_decay=group["weight_decay"],
-        weight_decay_power=group["weight_decay_power"],
-    )
 
 
 def rates_at(law: RateLaw, frequencies: Tensor) -> Tensor:
@@ -408,7 +439,7 @@ def rates_at(law: RateLaw, frequencies: Tensor) -> Tensor:
 def _counting_options(group: Group) -> dict[str, Any]:
     return {
         "count": group.get("count", "occurrence"),
-        "tokens_per_sample": group["tokens_per_sample"],
+        "tokens_per_sample": group.get("tokens_per_sample", 1),
         "halflife": group.get("halflife"),
     }
 

@@ -6,7 +6,7 @@ import gc
 import sys
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import compress
 
 from torch import Tensor
@@ -28,6 +28,10 @@ class Doubts:
         self._ordinary: set[Tensor] = set()  # taken for ordinary weights
         self._gradients: dict[Tensor, weakref.ref[Tensor]] = {}  # of the latest step
         self._merged = False
+
+    def accept(self, params: Iterable[Tensor]) -> None:
+        """Say nothing of these: it is known whether they are tables."""
+        self._ordinary.update(params)
 
     def forget(self, param: Tensor) -> None:
         """Let go of a parameter that has left the optimizer."""

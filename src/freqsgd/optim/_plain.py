@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from freqsgd.optim._counting import Batch
-from freqsgd.rates import RateLaw, check_ids
+from freqsgd.rates import AdamLaw, RateLaw, check_ids
 
 
 @dataclass
@@ -23,6 +23,9 @@ class Update:
     None. Of a table, ``source`` holds one number per row: divided by ``n`` it is the frequency of
     the row, and where it is 0 ``unseen`` stands for it. All other parameters are ordinary weights,
     which every sample touches.
+
+    A table with an :class:`~freqsgd.rates.AdamLaw` gets the ``squares`` of its gradient, summed per
+    column, from ``check``; then ``scale`` is what each column of the gradient is multiplied by.
     """
 
     param: Tensor
@@ -36,6 +39,13 @@ class Update:
     source: Tensor | None = None
     n: float = 1.0
     unseen: float = 1.0
+    squares: Tensor | None = None
+    scale: Tensor | None = None
+
+    @property
+    def sums_squares(self) -> bool:
+        """Whether ``check`` must sum the squares of the gradient."""
+        return self.table and isinstance(self.law, AdamLaw) and self.grad is not None
 
     def frequencies(self, rows: Tensor | slice) -> Tensor:
         """The p of the rate law."""
@@ -50,7 +60,10 @@ def wide(x: Tensor) -> Tensor:
 
 
 def check(updates: Sequence[Update]) -> None:
-    """Refuse a step with a gradient that is not finite, before anything is written."""
+    """Refuse a step with a gradient that is not finite, before anything is written.
+
+    Sum the squares of each gradient that needs them.
+    """
     pairs = [(u, u.grad) for u in updates if u.grad is not None and u.grad.numel()]
     if not pairs:
         return
@@ -62,6 +75,9 @@ def check(updates: Sequence[Update]) -> None:
         raise non_finite(
             next(u.param for (u, _), flag in zip(pairs, extremes, strict=True) if not flag)
         )
+    for update, grad in pairs:
+        if update.sums_squares:
+            update.squares = wide(grad).square().sum(0)
 
 
 def non_finite(param: Tensor) -> ValueError:
@@ -85,7 +101,11 @@ def apply(update: Update) -> None:
     if not update.table:
         _ordinary_step(param, grad, law.rate(1.0), law.decay(1.0, 1.0))
         return
-    delta = _scale_rows(grad, law.rate(update.frequencies(slice(None) if ids is None else ids)))
+    p = update.frequencies(slice(None) if ids is None else ids)
+    if isinstance(law, AdamLaw) and update.scale is not None and update.batch is not None:
+        p = p.clamp(min=law.least(update.batch.added))
+        grad = _scale_columns(grad, update.scale, law.bound(p, update.batch.added))
+    delta = _scale_rows(grad, law.rate(p))
     if law.weight_decay > 0 and gains is not None and update.batch is not None:
         rows, gained = gains
         part = law.decay(update.frequencies(rows), wide(gained) / update.batch.added)
@@ -132,6 +152,13 @@ def _ordinary_step(param: Tensor, grad: Tensor, rate: float, decay: float) -> No
 def _working(x: Tensor) -> Tensor:
     """Compute on 16-bit weights in float32, so that they are rounded once."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def _scale_columns(grad: Tensor, scale: Tensor, bound: Tensor) -> Tensor:
+    """Scale the columns, then shorten each row whose root mean square is above its bound."""
+    scaled = grad * scale.to(grad.dtype)
+    length = wide(scaled).square().mean(1).sqrt()
+    return _scale_rows(scaled, torch.where(length > bound, bound / length, 1.0))
 
 
 def _scale_rows(x: Tensor, factor: Tensor) -> Tensor:

@@ -7,15 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from freqsgd.optim._base import FrequencySGD, Group, law_of, rates_at
-from freqsgd.optim._counting import Batch, present_weight, samples_seen, state_from_counts
+from freqsgd.optim._base import Group, rates_at
+from freqsgd.optim._counting import Batch, samples_seen, state_from_counts
+from freqsgd.optim._online import CountingOptimizer, per_sample
 from freqsgd.optim._parameters import check_table
 from freqsgd.optim._plain import Update, wide
 
 __all__ = ["CFSGD"]
 
 
-class CFSGD(FrequencySGD):
+class CFSGD(CountingOptimizer):
     r"""Counter-based frequency-aware SGD.
 
     .. math::
@@ -106,35 +107,16 @@ class CFSGD(FrequencySGD):
             },
         )
 
-    def counts(self, param: Tensor) -> Tensor:
-        """How often each row was counted (int64). With ``halflife``: rounded, as of now."""
-        group = self._group_of(param)
-        state = self.state.get(param, {})
-        if "counts" not in state:
-            return torch.zeros(len(param), dtype=torch.int64, device=param.device)
-        counts: Tensor = state["counts"]
-        if group["halflife"] is not None:
-            counts = (counts / self._one(param, group)).round()
-        return counts.to(torch.int64, copy=True)
-
-    def frequencies(self, param: Tensor) -> Tensor:
-        """The frequency of each row per sample, as counted so far; 0 where unseen."""
-        group = self._group_of(param)
-        state = self.state.get(param, {})
-        if "counts" not in state:
-            return wide(torch.zeros(len(param), device=param.device))
-        return wide(state["counts"]) / samples_seen(state, _per_sample(group))
-
     def rates(self, param: Tensor) -> Tensor:
         """The rate of each row as of now; a single number for an ordinary weight."""
         group = self._group_of(param)
-        law = law_of(group)
+        law = self._law(group)
         state = self.state.get(param, {})
         if "counts" not in state:
             shape = (len(param),) if self._is_marked(param, group) else ()
             return rates_at(law, torch.ones(shape, device=param.device))
         counts, one = wide(state["counts"]), self._one(param, group)
-        n = samples_seen(state, _per_sample(group))
+        n = samples_seen(state, per_sample(group))
         return rates_at(law, torch.where(counts == 0, one, counts) / n)
 
     @torch.no_grad()
@@ -148,42 +130,16 @@ class CFSGD(FrequencySGD):
         """
         group = self._group_of(param)
         check_table(param)
-        state = state_from_counts(param, counts, samples, _per_sample(group), group["halflife"])
+        state = state_from_counts(param, counts, samples, per_sample(group), group["halflife"])
         self.state[param].update(state)
 
-    # ---- what FrequencySGD asks ------------------------------------------------------------
-
-    def _counts_rows(self, group: Group) -> bool:
-        return True
-
-    def _is_table(self, update: Update, group: Group, observed: bool) -> bool:
-        param = update.param
-        if observed or update.ids is not None:
-            return True
-        if not self._is_marked(param, group):
-            return False
-        if update.grad is not None and update.grad.any():
-            raise RuntimeError(
-                f"a table of shape {tuple(param.shape)} has a dense gradient, which does not say "
-                "which rows the batch held: call freqsgd.watch(model, optimizer) once, or "
-                "optimizer.observe(param, ids) for each batch"
-            )
-        self._counters(param, group)
-        return True
+    # ---- what FrequencyOptimizer asks --------------------------------------------------------
 
     def _set_frequencies(self, update: Update, group: Group, batch: Batch | None) -> None:
         state = self.state[update.param]
         update.source = state["counts"]
         if batch is None:
-            update.n = samples_seen(state, _per_sample(group))
+            update.n = samples_seen(state, per_sample(group))
             update.unseen = self._one(update.param, group)
         else:
             update.n, update.unseen = batch.n, batch.unseen
-
-    def _one(self, param: Tensor, group: Group) -> float:
-        """What one sample counts now."""
-        return present_weight(self.state[param], _per_sample(group), group["halflife"])
-
-
-def _per_sample(group: Group) -> int:
-    return 1 if group["count"] == "batch" else int(group["tokens_per_sample"])

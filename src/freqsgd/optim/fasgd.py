@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from freqsgd.optim._base import FrequencySGD, Group, law_of, rates_at
+from freqsgd.optim._base import FrequencyOptimizer, Group, rates_at
 from freqsgd.optim._counting import COUNTER_KEYS, Batch, State
 from freqsgd.optim._parameters import check_table
 from freqsgd.optim._plain import Update
@@ -17,7 +17,7 @@ from freqsgd.optim._plain import Update
 __all__ = ["FASGD"]
 
 
-class FASGD(FrequencySGD):
+class FASGD(FrequencyOptimizer):
     r"""Frequency-aware SGD with given frequencies.
 
     .. math::
@@ -104,7 +104,7 @@ class FASGD(FrequencySGD):
     def rates(self, param: Tensor) -> Tensor:
         """The rate of each row as of now; a single number for an ordinary weight."""
         group = self._group_of(param)
-        law = law_of(group)
+        law = self._law(group)
         if "frequencies" not in self.state.get(param, {}):
             return rates_at(law, torch.ones((), device=param.device))
         return rates_at(law, self._given(param))
@@ -126,7 +126,7 @@ class FASGD(FrequencySGD):
             )
         return frequencies
 
-    # ---- what FrequencySGD asks ------------------------------------------------------------
+    # ---- what FrequencyOptimizer asks --------------------------------------------------------
 
     def _check_params(self, group: Group) -> None:
         super()._check_params(group)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from freqsgd.optim._parameters import TABLES
 
@@ -28,7 +28,28 @@ def param_groups(model: nn.Module) -> list[dict[str, Any]]:
         >>> tables, rest = param_groups(model)
         >>> opt = CFSGD([{**tables, "max_lr": 10.0}, {**rest, "lr": 0.01}], lr=0.5)
     """
-    tables = {id(module.weight) for module in model.modules() if isinstance(module, TABLES)}
+    return _split(model, {id(weight) for weight in tables_of(model)})
+
+
+def tables_of(model: nn.Module) -> list[Tensor]:
+    """Return the weights of a model's embedding modules."""
+    return [module.weight for module in model.modules() if isinstance(module, TABLES)]
+
+
+def groups_of(model: nn.Module) -> list[dict[str, Any]]:
+    """Split a model that an optimizer is given as a whole.
+
+    A weight that another kind of module shares, such as the output layer of a language model, is
+    an ordinary weight here: every row of it has a gradient in every step.
+    """
+    tables = {id(weight) for weight in tables_of(model)}
+    for module in model.modules():
+        if not isinstance(module, TABLES):
+            tables -= {id(param) for param in module.parameters(recurse=False)}
+    return [group for group in _split(model, tables) if group["params"]]
+
+
+def _split(model: nn.Module, tables: set[int]) -> list[dict[str, Any]]:
     params = [param for param in model.parameters() if param.requires_grad]
     return [
         {"params": [param for param in params if id(param) in tables], "table": True},

@@ -4,21 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from freqsgd.optim._base import FrequencySGD
 from freqsgd.optim._counting import Observation
 from freqsgd.optim._parameters import TABLES
+from freqsgd.optim._plain import wide
 
 __all__ = ["Watch", "watch"]
 
 
-def watch(model: nn.Module, optimizer: FrequencySGD, process_group: Any = None) -> Watch:
+class Observer(Protocol):
+    """What a watch asks of an optimizer."""
+
+    param_groups: list[dict[str, Any]]
+    state: Any
+    _watches: list[Any]
+    _sums_squares: bool
+
+    def observe(self, param: Tensor, ids: Tensor) -> None:
+        """Take in the ids of a forward pass."""
+
+    def _mark_table(self, param: Tensor) -> None: ...
+
+    def _add_moments(self, param: Tensor, moments: Tensor) -> None: ...
+
+
+def watch(model: nn.Module, optimizer: Observer, process_group: Any = None) -> Watch:
     """Have every forward pass of a model's tables tell the optimizer which tokens it looked up.
 
     Needed where gradients do not say how often a token occurred: dense gradients, gradient
@@ -32,7 +48,7 @@ def watch(model: nn.Module, optimizer: FrequencySGD, process_group: Any = None) 
 
     Args:
         model: the model; a ``DistributedDataParallel`` one brings its process group
-        optimizer: a :class:`freqsgd.CFSGD` or :class:`freqsgd.FASGD`
+        optimizer: a :class:`freqsgd.CFAdam`, :class:`freqsgd.CFSGD` or :class:`freqsgd.FASGD`
         process_group: gather what these ranks observe at every step, so that all of them count
             the whole batch. Every rank must call ``step()`` equally often
 
@@ -49,11 +65,9 @@ def watch(model: nn.Module, optimizer: FrequencySGD, process_group: Any = None) 
         tensor([0, 0, 0, 2, 0, 0, 0, 1, 0, 0])
         >>> handle.remove()
     """
-    if not isinstance(optimizer, FrequencySGD):
-        raise TypeError(f"watch needs a CFSGD or FASGD, got {type(optimizer).__name__}")
-    if process_group is None and isinstance(model, DistributedDataParallel):
-        process_group = model.process_group
-    return Watch(model, optimizer, process_group)
+    if not hasattr(optimizer, "_watches"):
+        raise TypeError(f"watch needs a CFAdam, CFSGD or FASGD, got {type(optimizer).__name__}")
+    return Watch(model, optimizer, process_group, optimizer.param_groups)
 
 
 class Watch:
@@ -64,13 +78,21 @@ class Watch:
     """
 
     # What a copy starts with.
-    _optimizer: FrequencySGD | None = None
+    _optimizer: Observer | None = None
     _process_group: Any = None
     _modules: Sequence[Any] = ()
     _handles: Sequence[Any] = ()
 
-    def __init__(self, model: nn.Module, optimizer: FrequencySGD, process_group: Any) -> None:
-        known = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: Observer,
+        process_group: Any,
+        groups: Sequence[dict[str, Any]],
+    ) -> None:
+        if process_group is None and isinstance(model, DistributedDataParallel):
+            process_group = model.process_group
+        known = {id(p) for group in groups for p in group["params"]}
         self._modules = [
             m for m in model.modules() if isinstance(m, TABLES) and id(m.weight) in known
         ]
@@ -98,7 +120,7 @@ class Watch:
         """Whether other ranks take part."""
         return self._process_group is not None
 
-    def attach(self, optimizer: FrequencySGD) -> None:
+    def attach(self, optimizer: Observer) -> None:
         """Tell this optimizer from now on."""
         self._optimizer = optimizer
 
@@ -106,7 +128,7 @@ class Watch:
         """Whether ``param`` is a table whose forward passes are counted."""
         return any(param is module.weight for module in self._modules)
 
-    def observe(self, module: Any, args: Any, kwargs: Any) -> None:
+    def observe(self, module: Any, args: Any, kwargs: Any, output: Tensor) -> None:
         """Tell the optimizer what a forward pass looked up."""
         if self._optimizer is None:
             return
@@ -114,10 +136,20 @@ class Watch:
             return
         if torch._C._current_graph_task_id() != -1:
             return  # activation checkpointing runs a forward pass again within backward
-        ids: Tensor = args[0] if args else kwargs["input"]
-        if module.padding_idx is not None:
-            ids = ids[ids != module.padding_idx]
-        self._optimizer.observe(module.weight, ids)
+        call = dict(zip(("input", "offsets", "per_sample_weights"), args, strict=False)) | kwargs
+        ids: Tensor = call["input"]
+        counted = ids if module.padding_idx is None else ids[ids != module.padding_idx]
+        self._optimizer.observe(module.weight, counted)
+        # A sparse gradient that ranks do not merge holds every occurrence itself.
+        if self._optimizer._sums_squares and (self.gathers or not module.sparse):
+            weights = None if module.scale_grad_by_freq else occurrence_weights(module, **call)
+            if weights is not None:
+                output.register_hook(_Moments(self, module.weight, *weights))
+
+    def add_moments(self, param: Tensor, moments: Tensor) -> None:
+        """Tell the optimizer the sums over a pass's occurrences of their gradients and squares."""
+        if self._optimizer is not None:
+            self._optimizer._add_moments(param, moments)
 
     def gather(self) -> dict[Tensor, list[Observation]]:
         """What all ranks have observed since the last step, by ``observe`` too.
@@ -129,6 +161,8 @@ class Watch:
         if dist.get_world_size(self._process_group) == 1:
             return {}
         state = self._optimizer.state
+        if self._optimizer._sums_squares:
+            self._gather_moments(state)
         groups = self._optimizer.param_groups
         params = [p for group in groups for p in group["params"] if p.dim() == 2]
         observed: list[list[Observation]] = [state[p].get("observed", []) for p in params]
@@ -155,6 +189,17 @@ class Watch:
             for k, param in enumerate(params)
             if any(h[k, 0] > 0 for h in headers)
         }
+
+    def _gather_moments(self, state: Any) -> None:
+        """Sum over all ranks what was told of each table, nothing where no rank was told."""
+        params = list({id(module.weight): module.weight for module in self._modules}.values())
+        nothing = [wide(p.new_zeros(2, p.shape[1])) for p in params]
+        own = [state[p].get("moments", zero) for p, zero in zip(params, nothing, strict=True)]
+        total = torch.cat([moments.reshape(-1) for moments in own])
+        dist.all_reduce(total, group=self._process_group)
+        parts = total.split([moments.numel() for moments in own])
+        for param, part in zip(params, parts, strict=True):
+            state[param]["moments"] = part.view(2, -1)
 
     def _all_gather(self, tensor: Tensor) -> list[Tensor]:
         parts = [torch.empty_like(tensor) for _ in range(dist.get_world_size(self._process_group))]
@@ -189,17 +234,63 @@ class _Hook:
         # It runs in Python even where the model is compiled.
         self._observe = torch.compiler.disable(self._tell)
 
-    def _tell(self, module: Any, args: Any, kwargs: Any) -> None:
-        self.watch.observe(module, args, kwargs)
+    def _tell(self, module: Any, args: Any, kwargs: Any, output: Any) -> None:
+        self.watch.observe(module, args, kwargs, output)
 
     def __call__(self, module: Any, args: Any, kwargs: Any, output: Any) -> None:
-        self._observe(module, args, kwargs)
+        self._observe(module, args, kwargs, output)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Hook, (self.watch,)
 
 
-def _hooks(module: nn.Module, optimizer: FrequencySGD) -> list[_Hook]:
+class _Moments:
+    """The hook of a looked-up output: sums the gradients of its occurrences, and their squares."""
+
+    def __init__(self, watch: Watch, param: Tensor, linear: Tensor, squared: Tensor) -> None:
+        self.watch, self.param, self.linear, self.squared = watch, param, linear, squared
+
+    def __call__(self, grad: Tensor) -> None:
+        rows = wide(grad.detach().reshape(-1, grad.shape[-1]))
+        sums = torch.stack([self.linear @ rows, self.squared @ rows.square()])
+        self.watch.add_moments(self.param, sums)
+
+
+def occurrence_weights(
+    module: Any, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Any = None
+) -> tuple[Tensor, Tensor] | None:
+    """Return two sums per row of the output: of its occurrences' weights and of their squares.
+
+    The gradient of an occurrence is that of its row of the output times its weight. None where
+    that is not so: a bag's maximum.
+    """
+    ids = input.reshape(-1)
+    valid = wide(torch.ones_like(ids) if module.padding_idx is None else ids != module.padding_idx)
+    if isinstance(module, nn.Embedding):
+        return valid, valid
+    if module.mode == "max":
+        return None
+    if input.dim() == 2:
+        bags, bag = len(input), torch.arange(len(input), device=ids.device)
+        bag = bag.repeat_interleave(input.shape[1])
+    else:
+        assert offsets is not None
+        bags = len(offsets) - module.include_last_offset
+        places = torch.arange(len(ids), device=ids.device)
+        bag = torch.searchsorted(offsets[:bags].contiguous(), places, right=True) - 1
+
+    def total(x: Tensor) -> Tensor:
+        return x.new_zeros(bags).index_add_(0, bag, x)
+
+    weights = valid
+    if per_sample_weights is not None:
+        weights = weights * wide(per_sample_weights.detach().reshape(-1))
+    if module.mode == "mean":
+        weights = weights / total(valid).clamp(min=1)[bag]
+    return total(weights), total(weights.square())
+
+
+def _hooks(module: nn.Module, optimizer: Observer) -> list[_Hook]:
     """Return the hooks of a module that tell this optimizer."""
     hooks = module._forward_hooks.values()
     return [h for h in hooks if isinstance(h, _Hook) and h.watch._optimizer is optimizer]
