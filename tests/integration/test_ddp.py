@@ -165,7 +165,16 @@ def occurrences(ids: list[Tensor], rows: int, padding: int | None = None) -> lis
         ("cfadam", {"clip": None}),
         ("cfadam", {"clip": None, "weight_decay": 0.1}),
     ],
-    ids="plain decay batchwise batchwise-decay unfused fasgd-decay cfadam cfadam-decay".split(),
+    ids=[
+        "plain",
+        "decay",
+        "batchwise",
+        "batchwise-decay",
+        "unfused",
+        "fasgd-decay",
+        "cfadam",
+        "cfadam-decay",
+    ],
 )
 def test_two_ranks_train_like_one_process(
     ranks: Ranks, rule: str, options: dict[str, Any], sparse: bool
