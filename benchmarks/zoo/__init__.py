@@ -1,0 +1,1 @@
+"""Ten models with embedding tables, trained by eight optimizers: `python -m benchmarks.zoo`."""
