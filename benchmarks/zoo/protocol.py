@@ -13,7 +13,8 @@ Adagrad and SGD only, before CFAdam was run on any of them:
   other, and earlier epochs do not save it.
 - Question (a), untuned: Adam against CFAdam, each for the whole model at 1e-3, three seeds.
 - Question (b), equal tuning: six rates for each contender on the tables; the rate with the best
-  validation metric at seed 0 is run with three seeds. All other weights are trained by Adam at 1e-3.
+  validation metric at seed 0 is run with three seeds. All other weights are trained by Adam at
+  1e-3.
 
 A change to any of this needs another VERSION, which makes stored results invalid.
 """

@@ -107,10 +107,8 @@ class ClickTask(Task):
         return F.binary_cross_entropy_with_logits(logits, self.labels[batch])
 
     def evaluate(self, model: nn.Module) -> Scores:
-        test = self.split.test
-        return Scores(
-            *(self._auc(model, r) for r in (self.split.validation, test, test[self.rare]))
-        )
+        validation, test = self.split.validation, self.split.test
+        return Scores(*(self._auc(model, rows) for rows in (validation, test, test[self.rare])))
 
     def _auc(self, model: nn.Module, rows: Tensor) -> float:
         logits = torch.cat([model(*self.inputs(part)) for part in rows.split(8192)])

@@ -28,9 +28,7 @@ class DLRM(nn.Module):
 
     def forward(self, numbers: Tensor, ids: Tensor) -> Tensor:
         dense = self.bottom(numbers)
-        looked_up = [
-            table(column) for table, column in zip(self.tables, ids.unbind(1), strict=True)
-        ]
+        looked_up = [table(ids[:, field]) for field, table in enumerate(self.tables)]
         vectors = torch.stack([dense, *looked_up], 1)
         first, second = self.pairs
         products = (vectors @ vectors.mT)[:, first, second]
