@@ -14,7 +14,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _names(known: dict[str, object]) -> Callable[[str], list[str]]:
+def _names(known: Mapping[str, object]) -> Callable[[str], list[str]]:
     """Return a parser of comma-separated names that lists the known ones on error."""
 
     def parse(text: str) -> list[str]:

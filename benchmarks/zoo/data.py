@@ -205,7 +205,7 @@ class Graph:
 
 
 @cache
-def phenotypes(min_count: int = 5) -> Graph:
+def phenotypes(min_count: int = 20) -> Graph:
     """Load the Human Phenotype Ontology with the diseases and genes annotated by it.
 
     The relations are: a disease has a phenotype, course, mode of inheritance or modifier (one

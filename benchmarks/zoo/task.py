@@ -138,7 +138,7 @@ class RetrievalTask(Task):
         self.seen = torch.zeros(ratings.user_count, ratings.item_count, dtype=torch.bool)
         self.seen[ratings.users[split.train], ratings.items[split.train]] = True
 
-    def batches(self, generator: torch.Generator) -> Iterator[Tensor]:
+    def batches(self, generator: torch.Generator) -> Iterator[Any]:
         return random_batches(self.train, self.batch_size, generator)
 
     @abstractmethod

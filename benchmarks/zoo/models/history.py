@@ -52,7 +52,7 @@ class HistoryTask(ClickTask):
     source = "ml-1m"
     epochs = 3
     batch_size = 1024
-    samples = 200_000
+    samples = 150_000
     tokens_per_sample = {"history": LENGTH, "genres": 2}  # noqa: RUF012
 
     def __init__(self) -> None:

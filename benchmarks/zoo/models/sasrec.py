@@ -14,7 +14,6 @@ from benchmarks.zoo.task import (
     Scores,
     Task,
     mean_scores,
-    random_batches,
     rarest_fifth,
     target_ranks,
 )
@@ -93,7 +92,7 @@ class SASRecTask(Task):
 
     def batches(self, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
         order = torch.randperm(len(self.windows), generator=generator)[: self.windows_per_epoch]
-        for rows in random_batches(order, self.batch_size, generator):
+        for rows in order.split(self.batch_size):
             negatives = torch.randint(self.item_count, (NEGATIVES,), generator=generator)
             yield self.windows[rows], negatives
 

@@ -39,9 +39,10 @@ class SkipGramTask(Task):
     source = "wikitext-2"
     metric = "loss"
     higher_is_better = False
-    epochs = 2
+    epochs = 3
     batch_size = 1024
-    words, held_out_words = 300_000, 50_000  # of the beginning of each text
+    words_per_epoch = 80_000  # a random stretch of the training text
+    held_out_words = 50_000  # the beginning of the validation and test texts
     tokens_per_sample = {"contexts": 1 + NEGATIVES}  # noqa: RUF012
 
     def __init__(self) -> None:
@@ -51,7 +52,7 @@ class SkipGramTask(Task):
         self.kept = (ratio.sqrt() + ratio).clamp(max=1)
         noise = self.counts.double() ** 0.75
         self.noise = (noise / noise.sum()).cumsum(0)
-        self.train = text.parts.train[: self.words]
+        self.train = text.parts.train
         generator = torch.Generator().manual_seed(0)
         self.validation, self.test = (
             self._samples(part[: self.held_out_words], generator) for part in text.parts[1:]
@@ -77,7 +78,10 @@ class SkipGramTask(Task):
         return SkipGram(len(self.counts), dim=48, sparse=sparse)
 
     def batches(self, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
-        centres, contexts = self._samples(self.train, generator)
+        last = len(self.train) - self.words_per_epoch
+        start = int(torch.randint(last + 1, (), generator=generator))
+        stretch = self.train[start : start + self.words_per_epoch]
+        centres, contexts = self._samples(stretch, generator)
         for rows in random_batches(torch.arange(len(centres)), self.batch_size, generator):
             yield centres[rows], contexts[rows]
 
