@@ -45,7 +45,7 @@ class Run:
     contender: str
     lr: float
     seed: int
-    quick: bool = False  # half the epochs
+    quick: bool = False  # half the epochs, rounded down
     version: str = VERSION
 
 
@@ -82,7 +82,7 @@ def execute(run: Run) -> Result:
     model = task.model(contender.sparse)
     optimizers = contender.optimizers(task, model, run.lr)
     best: Result | None = None
-    for epoch in range(1, (math.ceil(task.epochs / 2) if run.quick else task.epochs) + 1):
+    for epoch in range(1, (task.epochs // 2 if run.quick else task.epochs) + 1):
         scores = None
         if _train(task, model, optimizers, generator):
             model.eval()
