@@ -116,10 +116,11 @@ def _cfsgd(task: Task, model: nn.Module, lr: float) -> list[Optimizer]:
     return [optimizer, *_dense(rest["params"])]
 
 
-def _cfadam(tables: list[Tensor], lr: float) -> Optimizer:
-    from freqsgd import CFAdam
-
-    return CFAdam(tables, lr=lr)
+def _cfadam(task: Task, model: nn.Module, lr: float) -> list[Optimizer]:
+    tables, rest = freqsgd.param_groups(model)
+    optimizer = freqsgd.CFAdam([tables], lr=lr)
+    freqsgd.watch(model, optimizer)
+    return [optimizer, *_dense(rest["params"])]
 
 
 def _whole_adam(task: Task, model: nn.Module, lr: float) -> list[Optimizer]:
@@ -127,9 +128,7 @@ def _whole_adam(task: Task, model: nn.Module, lr: float) -> list[Optimizer]:
 
 
 def _whole_cfadam(task: Task, model: nn.Module, lr: float) -> list[Optimizer]:
-    from freqsgd import CFAdam
-
-    return [CFAdam(model, lr=lr)]
+    return [freqsgd.CFAdam(model, lr=lr)]
 
 
 _ADAM_RATES = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
@@ -146,7 +145,7 @@ CONTENDERS = {
     "factored": Contender(_tables_by(FactoredAdam), True, _ADAM_RATES),
     "sgd": Contender(_tables_by(torch.optim.SGD), True, _SGD_RATES),
     "cfsgd": Contender(_cfsgd, True, _CFSGD_RATES),
-    "cfadam": Contender(_tables_by(_cfadam), True, _ADAM_RATES),
+    "cfadam": Contender(_cfadam, True, _ADAM_RATES),
 }
 
 # Question (a): one optimizer for the whole model at Adam's default rate.

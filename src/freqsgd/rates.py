@@ -60,7 +60,7 @@ def _law(
         return minimum(eta * weight_decay * q / p**power, MAX_DECAY)
 
     def bound(p: Any, rare: float, clip: float) -> Any:
-        return clip * maximum(p, rare) ** 0.5
+        return clip * clip * maximum(p, rare)
 
     return rate, decay, bound
 
@@ -176,7 +176,7 @@ class AdamLaw(RateLaw):
         return 1 / max(tokens, 1)
 
     def bound(self, p: Any, tokens: float) -> Any:
-        """Return the largest root mean square of a scaled gradient row of frequency ``p``."""
+        """Return the largest mean square of a scaled gradient row of frequency ``p``."""
         return _bound(p, self.rare(tokens), self.largest)
 
     def decay(self, p: Any, q: Any) -> Any:

@@ -201,6 +201,23 @@ def test_a_model_with_dense_gradients_learns_what_it_learns_with_sparse_ones(bag
     assert_close(*models)
 
 
+def test_a_table_that_is_looked_up_twice_has_the_moments_of_all_occurrences():
+    """A ranking loss, whose gradients cancel out. Merged gradients are noticed after a step."""
+    moments = []
+    for sparse in (False, True):
+        torch.manual_seed(0)
+        table = nn.Embedding(20, 3, sparse=sparse, dtype=torch.float64)
+        opt = CFAdam(table, lr=0.0, betas=(0.9, 0.0))
+        for seed in range(4):
+            better, worse = random_ids(seed)[:, :2].T
+            wanted = torch.randn(3, dtype=torch.float64)
+            opt.zero_grad()
+            nn.functional.softplus((table(worse) - table(better)) @ wanted).mean().backward()
+            opt.step()
+            moments.append(opt.state[table.weight]["square_avg"])
+    torch.testing.assert_close(moments[1:4], moments[5:])
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_accumulated_gradients_are_one_step(sparse):
     models = []

@@ -198,7 +198,7 @@ def idle(spins):
 
 
 LANES = (
-    8  # numbers that the next four handle at once; the compiler's own choice suits long rows only
+    8  # numbers that the next five handle at once; the compiler's own choice suits long rows only
 )
 
 
@@ -250,27 +250,63 @@ def add_scaled_product(typingctx, target, source, columns, scale):
 
 
 @intrinsic
-def sum_squared_products(typingctx, source, columns, like):
-    """Sum ``(source[:LANES] * columns[:LANES]) ** 2`` in a fixed order."""
+def sum_squared_products(typingctx, source, columns, length, like):
+    """Sum ``(source * columns) ** 2`` over ``length`` numbers, a multiple of LANES, likewise."""
 
     def codegen(context, builder, signature, args):
-        kind = context.get_value_type(signature.args[2])
+        kind = context.get_value_type(signature.args[3])
         size = context.get_abi_sizeof(kind)
-        a, b = (builder.load(_vector(builder, arg, kind), align=size) for arg in args[:2])
-        product = builder.fmul(a, b)
-        value = builder.fmul(product, product)
-        width = LANES
-        while width > 1:
-            width //= 2
-            mask = ir.VectorType(ir.IntType(32), width)
-            halves = [
-                builder.shuffle_vector(value, value, ir.Constant(mask, list(range(k, k + width))))
-                for k in (0, width)
-            ]
-            value = builder.fadd(*halves)
-        return builder.extract_element(value, ir.IntType(32)(0))
+        zero = ir.Constant(ir.VectorType(kind, LANES), [0.0] * LANES)
+        total = cgutils.alloca_once_value(builder, zero)
+        step = ir.IntType(64)(LANES)
+        with cgutils.for_range(builder, builder.udiv(args[2], step)) as loop:
+            skip = builder.mul(loop.index, ir.IntType(64)(LANES * size))
+            a, b = (
+                builder.load(_vector(builder, builder.add(arg, skip), kind), align=size)
+                for arg in args[:2]
+            )
+            product = builder.fmul(a, b)
+            square = builder.fmul(product, product, flags=["contract"])
+            builder.store(builder.fadd(builder.load(total), square, flags=["contract"]), total)
+        return sum_of_lanes(builder, builder.load(total))
 
-    return like(types.int64, types.int64, like), codegen
+    return like(types.int64, types.int64, types.int64, like), codegen
+
+
+@intrinsic
+def add_squares(typingctx, target, source, rows, row_bytes, like):
+    """Add the squares of the first LANES numbers of each row to the float64 numbers of target."""
+
+    def codegen(context, builder, signature, args):
+        kind = context.get_value_type(signature.args[4])
+        size = context.get_abi_sizeof(kind)
+        into = _vector(builder, args[0], ir.DoubleType())
+        total = cgutils.alloca_once_value(builder, builder.load(into, align=8))
+        with cgutils.for_range(builder, args[2]) as loop:
+            address = builder.add(args[1], builder.mul(loop.index, args[3]))
+            value = builder.load(_vector(builder, address, kind), align=size)
+            if size < 8:
+                value = builder.fpext(value, ir.VectorType(ir.DoubleType(), LANES))
+            square = builder.fmul(value, value, flags=["contract"])
+            builder.store(builder.fadd(builder.load(total), square, flags=["contract"]), total)
+        builder.store(builder.load(total), into, align=8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64, types.int64, like), codegen
+
+
+def sum_of_lanes(builder, value):
+    """The instructions that sum a vector in a fixed order: halves, quarters, eighths."""
+    width = LANES
+    while width > 1:
+        width //= 2
+        kind = ir.VectorType(ir.IntType(32), width)
+        halves = [
+            builder.shuffle_vector(value, value, ir.Constant(kind, list(range(k, k + width))))
+            for k in (0, width)
+        ]
+        value = builder.fadd(*halves)
+    return builder.extract_element(value, ir.IntType(32)(0))
 
 
 @intrinsic

@@ -21,6 +21,7 @@ from freqsgd.kernels.machine import (
     LANES,
     add_scaled,
     add_scaled_product,
+    add_squares,
     compiled,
     kernel,
     pointer,
@@ -68,6 +69,7 @@ TABLE = np.dtype(
         ("unseen", np.float64),
         # CFAdam's part of it
         ("squares", np.int64),  # address: sums of squares per part and column; 0: not wanted
+        ("squares_stride", np.int64),  # numbers from part to part
         ("scale", np.int64),  # address: what each column is multiplied by; 0: nothing
         ("least", np.float64),  # the smallest p
         ("rare", np.float64),  # the frequency of a row that occurs once in each step
@@ -202,24 +204,6 @@ def _all_finite(values):
     return total == 0
 
 
-@numba.njit(fastmath={"contract"}, error_model="numpy")
-def _add_squares(values, dim, sums):
-    """Add the squares of a matrix to sums per column, four rows at a time."""
-    rows = values.size // dim
-    whole = rows - rows % 4
-    for i in range(0, whole * dim, 4 * dim):
-        for j in range(dim):
-            a = np.float64(values[i + j])
-            b = np.float64(values[i + dim + j])
-            c = np.float64(values[i + 2 * dim + j])
-            d = np.float64(values[i + 3 * dim + j])
-            sums[j] += (a * a + b * b) + (c * c + d * d)
-    for i in range(whole * dim, rows * dim, dim):
-        for j in range(dim):
-            a = np.float64(values[i + j])
-            sums[j] += a * a
-
-
 @compiled
 def _check(table, part, weights):
     first = min(table.ids_len, part * PART)
@@ -229,14 +213,27 @@ def _check(table, part, weights):
         for i in range(first, last):
             if ids[i] < 0 or ids[i] >= table.rows:
                 return False
-    values = numba.carray(pointer(table.values), table.ids_len * table.dim, dtype=weights.dtype)
-    values = values[first * table.dim : last * table.dim]
+    dim, count = table.dim, last - first
+    address = table.values + first * dim * weights.itemsize
+    values = numba.carray(pointer(address), count * dim, dtype=weights.dtype)
     if table.squares == 0:
         return _all_finite(values)
-    address = table.squares + part * table.dim * 8
-    sums = numba.carray(pointer(address), table.dim, dtype=np.float64)
-    _add_squares(values, table.dim, sums)
-    return _all_finite(sums)
+    target = table.squares + part * table.squares_stride * 8
+    sums = numba.carray(pointer(target), dim, dtype=np.float64)
+    whole = dim - dim % LANES
+    for j in range(0, whole, LANES):
+        add_squares(
+            target + j * 8,
+            address + j * weights.itemsize,
+            count,
+            dim * weights.itemsize,
+            weights.dtype.type(0),
+        )
+    for j in range(whole, dim):
+        for i in range(j, count * dim, dim):
+            value = np.float64(values[i])
+            sums[j] += value * value
+    return _all_finite(sums)  # a square of float64 may overflow too
 
 
 @compiled
@@ -402,26 +399,22 @@ def _add_by_column(table, shard, shards, weights, sources):
             count = source[rows[k]]
             rates[k] = max((unseen if count == 0 else float(count)) / n, least)
         for k in range(filled):
-            bounds[k] = _law_bound(rates[k], rare, largest)
+            bounds[k] = dim * _law_bound(rates[k], rare, largest)
             rates[k] = rate(rates[k], lr, 0.5, np.inf)
         for k in range(filled):
             offset = offsets[k]
-            squares = number(0)
-            for j in range(0, whole, LANES):
-                squares += sum_squared_products(
-                    values_address + (offset + j) * itemsize,
-                    columns_address + j * itemsize,
-                    squares,
-                )
+            squares = sum_squared_products(
+                values_address + offset * itemsize, columns_address, whole, number(0)
+            )
             for j in range(whole, dim):
                 scaled = values[offset + j] * columns[j]
                 squares += scaled * scaled
-            if squares > bounds[k] * bounds[k] * dim:
-                rates[k] *= bounds[k] / np.sqrt(squares / dim)
-        for k in range(filled):
+            if squares > bounds[k]:
+                rates[k] *= np.sqrt(bounds[k] / squares)
+            elif squares == 0:  # as in most rows of a dense gradient
+                continue
             scale = number(-sign * rates[k])
             row = rows[k] * dim
-            offset = offsets[k]
             for j in range(0, whole, LANES):
                 add_scaled_product(
                     address + (row + j) * itemsize,

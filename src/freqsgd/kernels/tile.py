@@ -12,7 +12,8 @@ from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.extending import intrinsic, register_model
 
-from freqsgd.kernels.vector import FLOAT, LANES, VECTOR, splat_value, sum_of_lanes
+from freqsgd.kernels.machine import sum_of_lanes
+from freqsgd.kernels.vector import FLOAT, LANES, VECTOR, splat_value
 
 __all__ = ["add_dots", "add_outer", "put", "put_sums", "zeros"]
 

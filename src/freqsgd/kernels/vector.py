@@ -13,7 +13,7 @@ from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.extending import intrinsic, overload, register_model
 
-from freqsgd.kernels.machine import LANES
+from freqsgd.kernels.machine import LANES, sum_of_lanes
 
 __all__ = ["LANES", "load", "number_at", "root", "set_number", "splat", "store", "total"]
 
@@ -115,20 +115,6 @@ def total(typingctx, value):
         return sum_of_lanes(builder, args[0])
 
     return types.float32(vector), codegen
-
-
-def sum_of_lanes(builder, value):
-    """The instructions of :func:`total`."""
-    width = LANES
-    while width > 1:
-        width //= 2
-        kind = ir.VectorType(ir.IntType(32), width)
-        halves = [
-            builder.shuffle_vector(value, value, ir.Constant(kind, list(range(k, k + width))))
-            for k in (0, width)
-        ]
-        value = builder.fadd(*halves)
-    return builder.extract_element(value, ir.IntType(32)(0))
 
 
 def _define(symbol, name):

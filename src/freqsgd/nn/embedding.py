@@ -271,7 +271,7 @@ class CFEmbedding(nn.Module):
         whole["ids_len"] = grad.numel() // self._columns
         squares = np.zeros((rows.parts_of(whole), self._columns))
         if self.rule == "adam":
-            whole["squares"] = squares.ctypes.data
+            whole["squares"], whole["squares_stride"] = squares.ctypes.data, self._columns
         if rows.find_bad(whole, kind, workers) is not None:
             raise non_finite(self.weight)
 
@@ -297,9 +297,12 @@ class CFEmbedding(nn.Module):
         )
         tables["n"], tables["added"], tables["unseen"] = batch.n, batch.added, batch.unseen
         if self.rule == "adam":
-            scale = self._scale(self._occurrence_squares(matrix, grad, squares.sum(0)), kind)
+            law = self._law()
+            assert isinstance(law, AdamLaw)
+            total = self._occurrence_squares(matrix, grad, squares.sum(0))
+            scale = self._scale(law, total, kind)
             tables["scale"] = scale.ctypes.data + np.arange(len(tables)) * scale.strides[0]
-            _fused.describe_adam(tables, self._law(), batch.added)
+            _fused.describe_adam(tables, [law] * len(tables))
         count = _fused.NUMPY[self.counts.dtype]
         rows.update(tables, kind, count, count, workers)
         increment_version([self.weight, self.counts])
@@ -319,10 +322,8 @@ class CFEmbedding(nn.Module):
             squares = squares * ids.shape[1]
         return squares.reshape(-1, self.embedding_dim)
 
-    def _scale(self, squares: Any, kind: Any) -> Any:
+    def _scale(self, law: AdamLaw, squares: Any, kind: Any) -> Any:
         """Take the squares into the second moments; return what multiplies each column."""
-        law = self._law()
-        assert isinstance(law, AdamLaw)
         moments = self.square_avg.numpy()
         self.steps += 1
         moments[:] = law.moment(moments, squares)

@@ -84,6 +84,9 @@ class FrequencyOptimizer(Optimizer):
             weight_decay_power=group["weight_decay_power"],
         )
 
+    def _scale_columns(self, updates: Sequence[Update]) -> None:
+        """Set what multiplies each column of the tables' gradients, where the rule has that."""
+
     def _step_ordinary(self, updates: Sequence[tuple[Update, Group]]) -> None:
         """Update the weights that are not tables."""
         for update, _ in updates:
@@ -220,7 +223,7 @@ class FrequencyOptimizer(Optimizer):
         self.state[param].setdefault("observed", []).append((flat, units))
 
     def _add_moments(self, param: Tensor, moments: Tensor) -> None:
-        """Add what a watch saw: the sums of the occurrences' gradients and of their squares."""
+        """Add what a watch saw: sums of the occurrences' gradients, with signs, and squares."""
         state = self.state[param]
         state["moments"] = state["moments"] + moments if "moments" in state else moments
 
@@ -260,6 +263,7 @@ class FrequencyOptimizer(Optimizer):
         counted = [(u, g, self._observed(u, g, observed)) for u, g, _ in plans]
         for update, group, batch in counted:
             self._count(update, group, batch)
+        self._scale_columns([u for u, _, _ in plans if u.table])
         self._step_ordinary([(u, g) for u, g, _ in plans if not u.table])
         for update in plain:
             if update.table:

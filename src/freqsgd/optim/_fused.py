@@ -13,7 +13,7 @@ from torch.autograd.graph import increment_version
 
 from freqsgd.kernels import rows
 from freqsgd.optim._plain import Update, non_finite
-from freqsgd.rates import AdamLaw, RateLaw, check_ids
+from freqsgd.rates import AdamLaw, check_ids
 
 SMALL = 1 << 15  # numbers in a step below which a second thread costs more than it brings
 
@@ -34,26 +34,26 @@ def check(updates: Iterable[Update]) -> None:
     """
     for kind, group in _grouped(updates, lambda u: u.param.dtype if u.grad is not None else None):
         tables = _describe_gradients(group)
-        parts = rows.parts_of(tables)
-        sums = [np.zeros((parts, u.param.shape[1])) if u.sums_squares else None for u in group]
-        tables["squares"] = [0 if s is None else s.ctypes.data for s in sums]
+        widths = [u.param.shape[1] if u.sums_squares else 0 for u in group]
+        sums = torch.zeros(rows.parts_of(tables), sum(widths), dtype=torch.float64)
+        addresses = sums.data_ptr() + 8 * (np.cumsum(widths) - widths)
+        tables["squares"] = np.where(widths, addresses, 0)
+        tables["squares_stride"] = sum(widths)
         bad = rows.find_bad(tables, NUMPY[kind], _workers(tables))
         if bad is not None:
             update = group[bad]
             if update.ids is not None:
                 check_ids(update.ids, update.param.shape[0])
             raise non_finite(update.param)
-        for update, squares in zip(group, sums, strict=True):
-            if squares is not None:
-                update.squares = torch.from_numpy(squares.sum(0))
+        for update, squares in zip(group, sums.sum(0).split(widths), strict=True):
+            if update.sums_squares:
+                update.squares = squares
 
 
 def apply(updates: Iterable[Update]) -> None:
     """Count and update; equal to :func:`freqsgd.optim._plain.apply` on each."""
     for (weight, count, source), group in _grouped(updates, _types):
         tables = _describe(group)
-        scales = [None if u.scale is None else u.scale.to(u.param.dtype) for u in group]
-        tables["scale"] = [_address(scale) for scale in scales]
         rows.update(tables, weight, count, source, _workers(tables))
         increment_version([u.param for u in group if u.grad is not None])
 
@@ -118,16 +118,19 @@ def _describe(group: Sequence[Update]) -> Any:
     tables["sign"] = [-1.0 if u.maximize else 1.0 for u in group]
     tables["n"] = [u.n for u in group]
     tables["unseen"] = [u.unseen for u in group]
-    for k, update in enumerate(group):
-        describe_adam(tables[k : k + 1], update.law, tables["added"][k])
+    tables["scale"] = [_address(u.scale) for u in group]
+    describe_adam(tables, [u.law for u in group if isinstance(u.law, AdamLaw)])
     return tables
 
 
-def describe_adam(tables: Any, law: RateLaw, tokens: float) -> None:
-    """Add CFAdam's part of the law for a step of so many tokens."""
-    if isinstance(law, AdamLaw):
-        tables["least"], tables["rare"] = law.least(tokens), law.rare(tokens)
-        tables["largest"], tables["decoupled"] = law.largest, 1
+def describe_adam(tables: Any, laws: Sequence[AdamLaw]) -> None:
+    """Add CFAdam's part of the law, which all tables have or none."""
+    if laws:
+        pairs = list(zip(laws, tables["added"].tolist(), strict=True))
+        tables["least"] = [law.least(tokens) for law, tokens in pairs]
+        tables["rare"] = [law.rare(tokens) for law, tokens in pairs]
+        tables["largest"] = [law.largest for law in laws]
+        tables["decoupled"] = 1
 
 
 def _address(tensor: Tensor | None) -> int:

@@ -25,7 +25,7 @@ class Update:
     which every sample touches.
 
     A table with an :class:`~freqsgd.rates.AdamLaw` gets the ``squares`` of its gradient, summed per
-    column, from ``check``; then ``scale`` is what each column of the gradient is multiplied by.
+    column, from ``check``; then the optimizer sets ``scale``, which multiplies each column.
     """
 
     param: Tensor
@@ -97,7 +97,7 @@ def apply(update: Update) -> None:
     if update.grad is None:
         return
 
-    grad = _working(-update.grad if update.maximize else update.grad)
+    grad = working(-update.grad if update.maximize else update.grad)
     if not update.table:
         _ordinary_step(param, grad, law.rate(1.0), law.decay(1.0, 1.0))
         return
@@ -109,7 +109,7 @@ def apply(update: Update) -> None:
     if law.weight_decay > 0 and gains is not None and update.batch is not None:
         rows, gained = gains
         part = law.decay(update.frequencies(rows), wide(gained) / update.batch.added)
-        decay = _scale_rows(_working(param[rows]), part)
+        decay = _scale_rows(working(param[rows]), part)
         if ids is None:
             delta.index_add_(0, rows, decay)
         else:  # decay is one more occurrence of each distinct row
@@ -142,23 +142,23 @@ def count(counts: Tensor, batch: Batch, *, distinct: bool) -> tuple[Tensor, Tens
 
 def _ordinary_step(param: Tensor, grad: Tensor, rate: float, decay: float) -> None:
     if grad.dtype != param.dtype:
-        _subtract(param, grad * rate + _working(param) * decay)
+        _subtract(param, grad * rate + working(param) * decay)
         return
     if decay:
         param.mul_(1 - decay)
     param.add_(grad, alpha=-rate)
 
 
-def _working(x: Tensor) -> Tensor:
+def working(x: Tensor) -> Tensor:
     """Compute on 16-bit weights in float32, so that they are rounded once."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
 def _scale_columns(grad: Tensor, scale: Tensor, bound: Tensor) -> Tensor:
-    """Scale the columns, then shorten each row whose root mean square is above its bound."""
+    """Scale the columns, then shorten each row whose mean square is above its bound."""
     scaled = grad * scale.to(grad.dtype)
-    length = wide(scaled).square().mean(1).sqrt()
-    return _scale_rows(scaled, torch.where(length > bound, bound / length, 1.0))
+    square = wide(scaled).square().mean(1)
+    return _scale_rows(scaled, torch.where(square > bound, (bound / square).sqrt(), 1.0))
 
 
 def _scale_rows(x: Tensor, factor: Tensor) -> Tensor:
@@ -166,7 +166,7 @@ def _scale_rows(x: Tensor, factor: Tensor) -> Tensor:
 
 
 def _subtract(param: Tensor, delta: Tensor) -> None:
-    param.copy_(_working(param) - delta)
+    param.copy_(working(param) - delta)
 
 
 def _subtract_rows(param: Tensor, ids: Tensor, delta: Tensor) -> None:
@@ -175,4 +175,4 @@ def _subtract_rows(param: Tensor, ids: Tensor, delta: Tensor) -> None:
         return
     rows, inverse = ids.unique(return_inverse=True)
     total = delta.new_zeros(rows.numel(), param.shape[1]).index_add_(0, inverse, delta)
-    param[rows] = (_working(param[rows]) - total).to(param.dtype)
+    param[rows] = (working(param[rows]) - total).to(param.dtype)

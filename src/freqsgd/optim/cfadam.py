@@ -21,7 +21,8 @@ from freqsgd.optim._counting import (
 )
 from freqsgd.optim._online import CountingOptimizer
 from freqsgd.optim._parameters import check_table
-from freqsgd.optim._plain import Update, wide
+from freqsgd.optim._plain import Update, wide, working
+from freqsgd.optim.watch import signs_of
 from freqsgd.rates import AdamLaw, check_integers, number
 
 __all__ = ["CFAdam"]
@@ -87,7 +88,7 @@ class CFAdam(CountingOptimizer):
         gradient take their place. The bound then holds for a token's whole step.
     """
 
-    _state_keys = COUNTER_KEYS | ADAM_KEYS | {"square_avg", "steps", "tokens", "moments"}
+    _state_keys = COUNTER_KEYS | ADAM_KEYS | {"square_avg", "steps", "tokens", "moments", "merged"}
     _sums_squares = True
     _group_marks = frozenset({"betas", "clip"})
     _remedy = (
@@ -239,19 +240,39 @@ class CFAdam(CountingOptimizer):
         )
 
     def _set_frequencies(self, update: Update, group: Group, batch: Batch | None) -> None:
-        state, law = self.state[update.param], update.law
+        state = self.state[update.param]
         moments = state.pop("moments", None)
         update.source, update.n = state["counts"], samples_seen(state, 1)
         if update.grad is None or batch is None:
             return
-        assert isinstance(law, AdamLaw)
         if "square_avg" not in state:
             columns = torch.zeros(update.param.shape[1], device=update.param.device)
             state.update(square_avg=wide(columns), steps=0)
         state["steps"] += 1
         state["tokens"] = batch.added
-        state["square_avg"] = law.moment(state["square_avg"], _squares(update, moments))
-        update.scale = law.scale(state["square_avg"], state["steps"])
+        if update.ids is not None and update.ids.numel() < batch.ids.numel():
+            state["merged"] = True  # from now on a watch takes the squares from looked-up rows
+        if moments is not None:
+            update.squares = _squares(update, moments)
+
+    def _scale_columns(self, updates: Sequence[Update]) -> None:
+        """Take the squares into the second moments of all tables, which are small, at once."""
+        alike: dict[Any, list[Update]] = defaultdict(list)
+        for update in updates:
+            if update.squares is not None and update.batch is not None:
+                param, steps = update.param, self.state[update.param]["steps"]
+                alike[id(update.law), steps, param.dtype, param.device].append(update)
+        for (_, steps, dtype, _), group in alike.items():
+            law = group[0].law
+            assert isinstance(law, AdamLaw)
+            moments = [self.state[update.param]["square_avg"] for update in group]
+            squares = torch.cat([update.squares for update in group if update.squares is not None])
+            together = law.moment(torch.cat(moments), squares)
+            scales = law.scale(together, steps).to(torch.promote_types(dtype, torch.float32))
+            widths = [len(moment) for moment in moments]
+            torch._foreach_copy_(moments, together.split(widths))
+            for update, scale in zip(group, scales.split(widths), strict=True):
+                update.scale = scale
 
     def _check_saved(self, param: Tensor, state: State) -> None:
         super()._check_saved(param, state)
@@ -311,21 +332,22 @@ class CFAdam(CountingOptimizer):
         )
 
 
-def _squares(update: Update, moments: Tensor | None) -> Tensor | float:
+def _squares(update: Update, moments: Tensor) -> Tensor | None:
     """Return the squares of a step's occurrences, summed per column.
 
     The moments were seen in ``backward()``. Since then the gradient may have been scaled, by
-    GradScaler, by clipping its norm or by DDP's mean over ranks. Summed over rows it is the sum of
-    the occurrences' gradients, which tells the factor, unless the table has other uses as well.
+    GradScaler, by clipping its norm or by DDP's mean over ranks. The sum of its rows, with the
+    signs of their ids, tells the factor. Where it tells none, since the table has other uses as
+    well, the rows of the gradient take the place of the occurrences.
     """
-    rows = 0.0 if update.squares is None else update.squares
-    if moments is None or update.grad is None:
-        return rows
+    assert update.grad is not None
     seen, squares = moments
-    now = update.grad.sum(0, dtype=seen.dtype)
+    ids = torch.arange(len(update.param), device=seen.device) if update.ids is None else update.ids
+    grad = working(update.grad)
+    now = (signs_of(ids).to(grad.dtype) @ grad).to(seen.dtype)
     product = (seen @ now) ** 2
     lengths = (seen @ seen) * (now @ now)
     if not (lengths.isfinite() and product > 0.99 * lengths and squares.isfinite().all()):
-        return rows
+        return update.squares
     scaled: Tensor = squares * ((now @ now) / (seen @ seen))
     return scaled

@@ -140,14 +140,15 @@ class Watch:
         ids: Tensor = call["input"]
         counted = ids if module.padding_idx is None else ids[ids != module.padding_idx]
         self._optimizer.observe(module.weight, counted)
-        # A sparse gradient that ranks do not merge holds every occurrence itself.
-        if self._optimizer._sums_squares and (self.gathers or not module.sparse):
+        # A sparse gradient that nothing merges holds every occurrence itself.
+        merged = self.gathers or "merged" in self._optimizer.state[module.weight]
+        if self._optimizer._sums_squares and (merged or not module.sparse):
             weights = None if module.scale_grad_by_freq else occurrence_weights(module, **call)
             if weights is not None:
                 output.register_hook(_Moments(self, module.weight, *weights))
 
     def add_moments(self, param: Tensor, moments: Tensor) -> None:
-        """Tell the optimizer the sums over a pass's occurrences of their gradients and squares."""
+        """Tell the optimizer the sums of a pass's gradients, with signs, and of their squares."""
         if self._optimizer is not None:
             self._optimizer._add_moments(param, moments)
 
@@ -245,7 +246,10 @@ class _Hook:
 
 
 class _Moments:
-    """The hook of a looked-up output: sums the gradients of its occurrences, and their squares."""
+    """The hook of a looked-up output: sums the gradients of its occurrences, and their squares.
+
+    The gradients are summed with the signs of their ids, so that they do not cancel out.
+    """
 
     def __init__(self, watch: Watch, param: Tensor, linear: Tensor, squared: Tensor) -> None:
         self.watch, self.param, self.linear, self.squared = watch, param, linear, squared
@@ -259,15 +263,16 @@ class _Moments:
 def occurrence_weights(
     module: Any, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Any = None
 ) -> tuple[Tensor, Tensor] | None:
-    """Return two sums per row of the output: of its occurrences' weights and of their squares.
+    """Return two sums per row of the output: of its occurrences' signed weights and their squares.
 
     The gradient of an occurrence is that of its row of the output times its weight. None where
     that is not so: a bag's maximum.
     """
     ids = input.reshape(-1)
+    signs = signs_of(ids)
     valid = wide(torch.ones_like(ids) if module.padding_idx is None else ids != module.padding_idx)
     if isinstance(module, nn.Embedding):
-        return valid, valid
+        return signs * valid, valid
     if module.mode == "max":
         return None
     if input.dim() == 2:
@@ -287,7 +292,12 @@ def occurrence_weights(
         weights = weights * wide(per_sample_weights.detach().reshape(-1))
     if module.mode == "mean":
         weights = weights / total(valid).clamp(min=1)[bag]
-    return total(weights), total(weights.square())
+    return total(signs * weights), total(weights.square())
+
+
+def signs_of(ids: Tensor) -> Tensor:
+    """Return 1 or -1 for each id, as if at random but always the same."""
+    return wide((ids * 0x9E3779B1 >> 20 & 1) * 2 - 1)
 
 
 def _hooks(module: nn.Module, optimizer: Observer) -> list[_Hook]:
