@@ -154,5 +154,11 @@ def test_hosts_of_a_counter_that_no_engine_shards_are_marked() -> None:
 
 
 def test_hosts_too_small_for_a_batch_are_refused() -> None:
-    with pytest.raises(DataError, match="too small"):
+    with pytest.raises(DataError, match=r"too small.*; take smaller batches or more memory"):
         plan(PAPER, host_memory=10**9)
+
+
+def test_smaller_batches_are_not_advised_where_one_example_does_not_fit() -> None:
+    wide = replace(PAPER, dim=10**9)
+    with pytest.raises(DataError, match=r"take a smaller dimension \(--dim\) or more memory"):
+        plan(wide, host_memory=10**12)

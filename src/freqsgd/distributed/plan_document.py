@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from freqsgd.data.dataset import DataError
@@ -64,7 +64,7 @@ def plan(
     alone = work.one_process().total
     fits = alone <= usable
     if not fits and not any(needed.values()):
-        raise DataError(_too_small(work, host_memory))
+        raise DataError(_too_small(work, host_memory, usable))
     fleet = Fleet(hosts or needed[ROW_WISE] or needed[TABLE_WISE] or 1, cores, network)
     exchanges = _exchanges(work, fleet, usable)
     predictions, missing = _predictions(work, fleet, exchanges, rates, needed, fits)
@@ -120,13 +120,15 @@ def _hosts(optimizer: str, work: Workload, usable: int) -> dict[str, int | None]
     return {how: hosts_needed(how, work, of_row, usable) for how in (ROW_WISE, TABLE_WISE)}
 
 
-def _too_small(work: Workload, host_memory: int) -> str:
+def _too_small(work: Workload, host_memory: int, usable: int) -> str:
     table = max(work.tables) * (work.row_bytes + state_of_row(COUNTER_SGD, work))
+    single = _hosts(COUNTER_SGD, replace(work, batch_size=1), usable)
+    smaller = "smaller batches" if any(single.values()) else "a smaller dimension (--dim)"
     return (
         f"a host of {host_memory / 1e9:,.1f} GB is too small, however many there are: row-wise "
         f"each has sums and gradients of the whole batch, {3 * work.outputs / 1e9:,.1f} GB, and "
         f"rows of {len(work.tables):,} tables; table-wise the largest table takes "
-        f"{table / 1e9:,.1f} GB, beside a batch; take smaller batches or more memory"
+        f"{table / 1e9:,.1f} GB, beside a batch; take {smaller} or more memory"
     )
 
 
