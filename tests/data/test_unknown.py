@@ -126,8 +126,9 @@ def test_a_column_that_is_written_otherwise_than_in_training_is_refused(
 ):
     with pytest.raises(DataError, match=f"values of column 'user' is known to the model, {words}"):
         said(encoder, write(frame_of(users, ITEMS)))
-    (message,) = said(encoder, write(frame_of(users, ITEMS, rows=20)))
-    assert "floats" in message or "as in training" in message
+    for rows in (20, 5):
+        (message,) = said(encoder, write(frame_of(users, ITEMS, rows)))
+        assert "floats" in message or "as in training" in message
 
 
 def test_tokens_of_bags_are_counted_one_by_one(tmp_path):

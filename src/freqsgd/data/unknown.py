@@ -23,7 +23,10 @@ SHARE = 0.5
 ENOUGH = 100
 """The values of a column that must be unknown before anything is refused."""
 FEW = 10
-"""The values of a column that may be unknown without a warning: single rows of new users."""
+"""The values of a column from which on a warning is given: fewer may be rows of new users.
+
+Values that the model knows in another spelling are warned of however few they are.
+"""
 _LOOKED_AT = 100  # unknown values that are compared with known ones
 _SHOWN = 5  # columns that are warned of
 
@@ -97,7 +100,7 @@ class UnknownValues:
             n
             for n, (column, seen) in enumerate(zip(self._columns, self._seen, strict=True))
             if not column.is_number
-            and seen.unknown >= FEW
+            and (seen.unknown >= FEW or seen.twin is not None)
             and seen.unknown > SHARE * (seen.unknown + seen.known)
         ]
         more = len(found) - _SHOWN
