@@ -282,3 +282,12 @@ def test_a_diverging_run_is_reported_and_others_go_on(tmp_path):
     assert "try a smaller learning rate" in error(
         "train", *GENERATED, "--optimizer", "sgd", "--lr", 1e8, "--out", "m", cwd=tmp_path
     )
+
+
+@pytest.mark.parametrize("name", ["results.json", "report.html", "encoder.json", "tokens.parquet"])
+def test_train_replaces_no_file_of_others(in_process, tmp_path, name):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).write_text("mine")
+    done = in_process("train", *GENERATED, "--lr", "1", "--out", "out", code=2)
+    assert f"out holds a {name} that belongs to no run" in done.err
+    assert (tmp_path / "out" / name).read_text() == "mine"

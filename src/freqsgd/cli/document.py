@@ -10,7 +10,8 @@ import typer
 
 from freqsgd.cli.progress import Watcher, console
 from freqsgd.cli.session import command_line
-from freqsgd.data.files import make_folder, write_json
+from freqsgd.data.dataset import DataError
+from freqsgd.data.files import make_folder, read_file, read_json, write_json
 
 __all__ = ["present"]
 
@@ -33,6 +34,7 @@ def present(
     """
     if out is not None:
         make_folder(out)
+        _check_own(out / name)
     try:
         with Watcher() as watcher:
             document = make(progress=watcher.loading, command=command_line())
@@ -45,3 +47,19 @@ def present(
     except KeyboardInterrupt:
         console.print("\ninterrupted")
         raise typer.Exit(130) from None
+
+
+def _check_own(path: Path) -> None:
+    """Refuse to replace a document, or a page beside it, that this command did not write."""
+    page = path.with_suffix(".html")
+    try:
+        if path.exists():
+            own = "kind" in read_json(read_file(path), dict)
+        else:
+            own, path = not page.exists(), page
+    except (OSError, ValueError):
+        own = False
+    if not own:
+        raise DataError(
+            f"{path} was not written by this command and would be replaced: use another --out"
+        )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from freqsgd.streams.stream import Stream
     from freqsgd.training.rules import Rule
 
-__all__ = ["REPORT", "any_session", "command_line", "session", "stream_session"]
+__all__ = ["REPORT", "any_session", "check_inputs", "command_line", "session", "stream_session"]
 
 REPORT = "report.html"
 
@@ -36,7 +36,7 @@ def session(
     options: DataOptions, threads: int | None, out: Path | None
 ) -> Iterator[tuple[Dataset, Watcher]]:
     """Load samples and compile the kernels; after Ctrl-C say how to go on."""
-    _check_apart(options, out)
+    check_inputs(options, out)
     with _watching(threads, out) as watcher:
         data = load(options, progress=watcher.loading)
         watcher.compiling()
@@ -53,7 +53,7 @@ def any_session(
         with session(options, threads, out) as made:
             yield made
     else:
-        _check_apart(options, out)
+        check_inputs(options, out)
         with _watching(threads, out) as watcher:
             corpus = load_text(options, progress=watcher.loading)
             watcher.words = corpus.train.raw_words
@@ -66,7 +66,7 @@ def stream_session(
     options: StreamOptions, rules: Iterable[Rule], threads: int | None, out: Path | None
 ) -> Iterator[tuple[Stream, Watcher]]:
     """The same for a stream, of which only the names and columns of its files are read yet."""
-    _check_apart(options, out)
+    check_inputs(options, out)
     with _watching(threads, out) as watcher:
         stream = open_stream(options)
         watcher.compiling()
@@ -75,7 +75,7 @@ def stream_session(
         yield stream, watcher
 
 
-def _check_apart(options: DataOptions | TextOptions | StreamOptions, out: Path | None) -> None:
+def check_inputs(options: DataOptions | TextOptions | StreamOptions, out: Path | None) -> None:
     """Refuse data in the folder of the results that is called like one of them."""
     names = ("path", "validation_path", "test_path")
     given = (getattr(options, name, None) for name in names)

@@ -11,7 +11,7 @@ import typer
 from freqsgd.cli.one_pass import one_pass_rules, train_one_pass
 from freqsgd.cli.options import ONE_PASS, option, rule_options, takes
 from freqsgd.cli.request import PresetName, Request, plans, request
-from freqsgd.cli.session import REPORT, any_session, command_line
+from freqsgd.cli.session import REPORT, any_session, check_inputs, command_line
 from freqsgd.cli.sharded import is_sharded, train_sharded
 from freqsgd.cli.table import print_results
 from freqsgd.cli.targets import target
@@ -60,11 +60,16 @@ def train(
     Several processes: torchrun --nproc-per-node 2 -m freqsgd train --engine torchrec --one-pass
     --count batch --lr 10 --out model
     """
+    from freqsgd.data.encoder import DESCRIPTION, TOKENS
     from freqsgd.training.comparison import MODELS, RESULTS, describe, fit_any
+    from freqsgd.training.resuming import check_unused
 
     sharded = is_sharded(context, engine)
     if (out / MODELS).exists():
         raise DataError(f"{out} holds a comparison (freqsgd compare): use another --out")
+    check_inputs(asked.data, out)  # says more of a file that is both
+    if not resume:
+        check_unused(out, (RESULTS, REPORT, DESCRIPTION, TOKENS))
     if isinstance(asked.data, StreamOptions):
         (one_rule,) = one_pass_rules(context, rule, [(optimizer, lr)])
         if sharded:

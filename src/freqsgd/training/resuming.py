@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +18,7 @@ __all__ = [
     "BEFORE",
     "CHECKPOINT",
     "check_same",
+    "check_unused",
     "in_parts",
     "part_of",
     "plain_settings",
@@ -38,6 +39,18 @@ def used_for(folder: Path, resume: bool) -> str | None:
             f"{folder} holds a {used[0]} already: resume it (--resume), or use another folder"
         )
     return used[0] if used else None
+
+
+def check_unused(folder: Path, names: Iterable[str]) -> None:
+    """Refuse a folder without a run in which a new run would replace files of these names."""
+    if any((folder / name).exists() for name in (MODEL, CHECKPOINT)):
+        return
+    for name in names:
+        if (folder / name).exists():
+            raise DataError(
+                f"{folder} holds a {name} that belongs to no run and would be replaced: use "
+                "another --out"
+            )
 
 
 def check_same(
