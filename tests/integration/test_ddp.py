@@ -348,3 +348,23 @@ def shard_and_step(rank: int) -> None:
 
 def test_shards_of_fsdp_are_stepped_without_collectives(ranks: Ranks) -> None:
     ranks.run(shard_and_step)
+
+
+def wrap_after_the_optimizer(rank: int, watch_again: bool) -> list[str]:
+    model = make_model(sparse=False)
+    opt = CFAdam(model, LR)
+    ddp = DistributedDataParallel(model)
+    if watch_again:
+        freqsgd.watch(ddp, opt)
+    try:
+        loss_of(ddp, share_of(rank, make_batches()[0])).backward()
+    except RuntimeError as error:
+        return [str(error)]
+    opt.step()
+    return [str(int(opt.counts(model.items.weight).sum()))]
+
+
+def test_a_model_that_is_wrapped_after_the_optimizer_must_be_watched_again(ranks: Ranks) -> None:
+    for (said,) in ranks.run(wrap_after_the_optimizer, False):
+        assert "with the wrapped model" in said
+    assert ranks.run(wrap_after_the_optimizer, True) == [[str(3 * BATCH)]] * 2

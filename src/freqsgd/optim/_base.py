@@ -47,6 +47,7 @@ class FrequencyOptimizer(Optimizer):
     _group_marks: frozenset[str]  # options by which saved groups are known to be this optimizer's
     _remedy: str  # what to do about a table that is taken for an ordinary weight
     _sums_squares = False  # whether a watch reports the gradients of occurrences
+    _own_watch: Watch | None = None  # of an optimizer that was given a model
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self._watches: list[Any] = []
@@ -58,7 +59,7 @@ class FrequencyOptimizer(Optimizer):
         if model is not None:
             self._doubts.accept(tables_of(model))
             if tables := [group for group in self.param_groups if group["table"]]:
-                Watch(model, self, None, tables)
+                self._own_watch = Watch(model, self, None, tables)
 
     # ---- what the subclasses say -----------------------------------------------------------
 
@@ -340,7 +341,9 @@ class FrequencyOptimizer(Optimizer):
                 "hand the counts over with set_counts"
             )
         if counts.device != param.device:
-            state["counts"] = counts.to(param.device)
+            for name in ("counts", "square_avg"):
+                if name in state:
+                    state[name] = state[name].to(param.device)
 
     def _counters(self, param: Tensor, group: Group) -> State:
         """The state of a table, with counters."""

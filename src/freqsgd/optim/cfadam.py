@@ -124,7 +124,9 @@ class CFAdam(CountingOptimizer):
         )
 
     @classmethod
-    def from_adam(cls, optimizer: Adam, counts: Mapping[Tensor, Tensor], **options: Any) -> CFAdam:
+    def from_adam(
+        cls, optimizer: Adam | AdamW, counts: Mapping[Tensor, Tensor], **options: Any
+    ) -> CFAdam:
         """Go on with a model that ``torch.optim.Adam`` or ``AdamW`` has trained.
 
         Ordinary weights keep their state. A table's second moments are summed over its rows.
@@ -143,7 +145,7 @@ class CFAdam(CountingOptimizer):
             >>> opt = CFAdam.from_adam(adam, {emb.weight: torch.tensor([0, 2, 0, 1])})
             >>> handle = watch(emb, opt)
         """
-        if not isinstance(optimizer, Adam):
+        if not isinstance(optimizer, Adam | AdamW):
             raise TypeError(f"from_adam needs an Adam or AdamW, got {type(optimizer).__name__}")
         known = {id(p) for group in optimizer.param_groups for p in group["params"]}
         for param in counts:
@@ -156,7 +158,8 @@ class CFAdam(CountingOptimizer):
         for group in optimizer.param_groups:
             if group["amsgrad"]:
                 raise ValueError("from_adam cannot go on from amsgrad=True")
-            if group["weight_decay"] and not isinstance(optimizer, AdamW):
+            decoupled = group.get("decoupled_weight_decay", isinstance(optimizer, AdamW))
+            if group["weight_decay"] and not decoupled:
                 raise ValueError(
                     "Adam adds weight decay to the gradient, CFAdam decays as AdamW does: set "
                     "weight_decay to 0 in the groups of the old optimizer and pass weight_decay= "
@@ -169,9 +172,10 @@ class CFAdam(CountingOptimizer):
                 if params:
                     groups.append({"params": params, "table": table, **shared})
         new = cls(groups)
+        for param, count in counts.items():
+            new.set_counts(param, count)
         for param, state in optimizer.state.items():
             if param in counts:
-                new.set_counts(param, counts[param])
                 steps = int(state["step"])
                 new.state[param].update(
                     square_avg=wide(state["exp_avg_sq"]).sum(0),

@@ -24,6 +24,7 @@ class Observer(Protocol):
     param_groups: list[dict[str, Any]]
     state: Any
     _watches: list[Any]
+    _own_watch: Any
     _sums_squares: bool
 
     def observe(self, param: Tensor, ids: Tensor) -> None:
@@ -67,6 +68,9 @@ def watch(model: nn.Module, optimizer: Observer, process_group: Any = None) -> W
     """
     if not hasattr(optimizer, "_watches"):
         raise TypeError(f"watch needs a CFAdam, CFSGD or FASGD, got {type(optimizer).__name__}")
+    if optimizer._own_watch is not None:
+        optimizer._own_watch.remove()
+        optimizer._own_watch = None
     return Watch(model, optimizer, process_group, optimizer.param_groups)
 
 
@@ -136,6 +140,12 @@ class Watch:
             return
         if torch._C._current_graph_task_id() != -1:
             return  # activation checkpointing runs a forward pass again within backward
+        if not self.gathers and _inside_ddp():
+            raise RuntimeError(
+                "the model was wrapped in DistributedDataParallel after the optimizer began to "
+                "watch it, so every rank would count its own part of the batch: call "
+                "freqsgd.watch(model, optimizer) with the wrapped model"
+            )
         call = dict(zip(("input", "offsets", "per_sample_weights"), args, strict=False)) | kwargs
         ids: Tensor = call["input"]
         counted = ids if module.padding_idx is None else ids[ids != module.padding_idx]
@@ -298,6 +308,12 @@ def occurrence_weights(
 def signs_of(ids: Tensor) -> Tensor:
     """Return 1 or -1 for each id, as if at random but always the same."""
     return wide((ids * 0x9E3779B1 >> 20 & 1) * 2 - 1)
+
+
+def _inside_ddp() -> bool:
+    """Return whether this is the forward pass of a DistributedDataParallel model of many ranks."""
+    active: Any = getattr(DistributedDataParallel, "_active_ddp_module", None)
+    return active is not None and dist.get_world_size(active.process_group) > 1
 
 
 def _hooks(module: nn.Module, optimizer: Observer) -> list[_Hook]:
