@@ -251,6 +251,35 @@ def test_gradients_that_were_scaled_after_backward_give_the_same_moments():
     assert_close(*models)
 
 
+def test_clipped_gradients_give_the_same_moments_as_clipped_sparse_ones():
+    """From a step that no power of two asks for on: clipping is noticed and then followed."""
+    moments = []
+    for sparse in (False, True):
+        model = Bags(sparse)
+        opt = CFAdam(model, lr=0.0, betas=(0.9, 0.0))
+        for seed in range(7):
+            opt.zero_grad()
+            loss_of(model, random_ids(seed)).backward()
+            for param in model.parameters():
+                if seed >= 4:
+                    param.grad.mul_(0.1)
+            opt.step()
+            moments.append(opt.state[model.bag.weight]["square_avg"].clone())
+    dense, sparse = moments[:7], moments[7:]
+    torch.testing.assert_close(dense[:4] + dense[5:], sparse[:4] + sparse[5:])
+
+
+def test_moments_of_a_backward_pass_without_a_step_do_no_harm():
+    """As of a loss that was not finite, after which the training loop goes on."""
+    model = Bags(sparse=False)
+    opt = CFAdam(model)
+    train(model, opt, range(2))
+    (loss_of(model, random_ids(2)) * math.nan).backward()
+    train(model, opt, range(3, 6))
+    assert all(param.isfinite().all() for param in model.parameters())
+    assert opt.state[model.table.weight]["square_avg"].isfinite().all()
+
+
 def test_a_table_with_other_uses_takes_the_squares_of_its_gradients_rows():
     table = nn.Embedding(20, 3)
     opt = CFAdam(table, 0.05, betas=(0.9, 0.0))

@@ -88,7 +88,12 @@ class CFAdam(CountingOptimizer):
         gradient take their place. The bound then holds for a token's whole step.
     """
 
-    _state_keys = COUNTER_KEYS | ADAM_KEYS | {"square_avg", "steps", "tokens", "moments", "merged"}
+    _state_keys = (
+        COUNTER_KEYS
+        | ADAM_KEYS
+        | {"square_avg", "steps", "tokens"}
+        | {"moments", "merged", "scaled", "shared"}  # what a watch saw, and needs to know
+    )
     _sums_squares = True
     _group_marks = frozenset({"betas", "clip"})
     _remedy = (
@@ -257,7 +262,7 @@ class CFAdam(CountingOptimizer):
         if update.ids is not None and update.ids.numel() < batch.ids.numel():
             state["merged"] = True  # from now on a watch takes the squares from looked-up rows
         if moments is not None:
-            update.squares = _squares(update, moments)
+            update.squares = _squares(update, state, moments)
 
     def _scale_columns(self, updates: Sequence[Update]) -> None:
         """Take the squares into the second moments of all tables, which are small, at once."""
@@ -336,22 +341,31 @@ class CFAdam(CountingOptimizer):
         )
 
 
-def _squares(update: Update, moments: Tensor) -> Tensor | None:
+def _squares(update: Update, state: State, moments: Tensor) -> Tensor | None:
     """Return the squares of a step's occurrences, summed per column.
 
-    The moments were seen in ``backward()``. Since then the gradient may have been scaled, by
+    A watch has summed them in ``backward()``. Since then the gradient may have been scaled, by
     GradScaler, by clipping its norm or by DDP's mean over ranks. The sum of its rows, with the
     signs of their ids, tells the factor. Where it tells none, since the table has other uses as
     well, the rows of the gradient take the place of the occurrences.
     """
     assert update.grad is not None
-    seen, squares = moments
+    assert update.param.grad is not None
+    squares: Tensor = moments[0]
+    if update.param.grad._version:  # changed since backward() made it
+        state["scaled"] = True
+    if len(moments) == 1:
+        known = "scaled" not in state and "shared" not in state
+        return squares if known and squares.isfinite().all() else update.squares
+    seen = moments[1]
     ids = torch.arange(len(update.param), device=seen.device) if update.ids is None else update.ids
     grad = working(update.grad)
     now = (signs_of(ids).to(grad.dtype) @ grad).to(seen.dtype)
     product = (seen @ now) ** 2
     lengths = (seen @ seen) * (now @ now)
+    state.pop("shared", None)
     if not (lengths.isfinite() and product > 0.99 * lengths and squares.isfinite().all()):
+        state["shared"] = True
         return update.squares
     scaled: Tensor = squares * ((now @ now) / (seen @ seen))
     return scaled

@@ -151,11 +151,11 @@ class Watch:
         counted = ids if module.padding_idx is None else ids[ids != module.padding_idx]
         self._optimizer.observe(module.weight, counted)
         # A sparse gradient that nothing merges holds every occurrence itself.
-        merged = self.gathers or "merged" in self._optimizer.state[module.weight]
+        state = self._optimizer.state[module.weight]
+        merged = self.gathers or "merged" in state
         if self._optimizer._sums_squares and (merged or not module.sparse):
-            weights = None if module.scale_grad_by_freq else occurrence_weights(module, **call)
-            if weights is not None:
-                output.register_hook(_Moments(self, module.weight, *weights))
+            hook = _Moments(self, module, signed=self.gathers or wants_signs(state), **call)
+            output.register_hook(hook)
 
     def add_moments(self, param: Tensor, moments: Tensor) -> None:
         """Tell the optimizer the sums of a pass's gradients, with signs, and of their squares."""
@@ -256,35 +256,41 @@ class _Hook:
 
 
 class _Moments:
-    """The hook of a looked-up output: sums the gradients of its occurrences, and their squares.
+    """The hook of a looked-up output: sums the squares of its occurrences' gradients.
 
-    The gradients are summed with the signs of their ids, so that they do not cancel out.
+    The gradient of an occurrence is that of its row of the output times its weight. If ``signed``,
+    the gradients themselves are summed too, with the signs of their ids so that they do not cancel
+    out.
     """
 
-    def __init__(self, watch: Watch, param: Tensor, linear: Tensor, squared: Tensor) -> None:
-        self.watch, self.param, self.linear, self.squared = watch, param, linear, squared
+    def __init__(self, watch: Watch, module: Any, *, signed: bool, **call: Any) -> None:
+        self.watch, self.module, self.signed, self.call = watch, module, signed, call
 
     def __call__(self, grad: Tensor) -> None:
+        module = self.module
+        if module.scale_grad_by_freq or getattr(module, "mode", None) == "max":
+            return  # an occurrence's gradient is not a multiple of the row's
         rows = wide(grad.detach().reshape(-1, grad.shape[-1]))
-        sums = torch.stack([self.linear @ rows, self.squared @ rows.square()])
-        self.watch.add_moments(self.param, sums)
+        squares = rows.square()
+        if isinstance(module, nn.Embedding) and module.padding_idx is None and not self.signed:
+            moments = squares.sum(0, keepdim=True)
+        else:
+            linear, squared = _occurrence_weights(module, **self.call)
+            moments = (squared @ squares)[None]
+            if self.signed:
+                moments = torch.cat([moments, (linear @ rows)[None]])
+        self.watch.add_moments(module.weight, moments)
 
 
-def occurrence_weights(
+def _occurrence_weights(
     module: Any, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Any = None
-) -> tuple[Tensor, Tensor] | None:
-    """Return two sums per row of the output: of its occurrences' signed weights and their squares.
-
-    The gradient of an occurrence is that of its row of the output times its weight. None where
-    that is not so: a bag's maximum.
-    """
+) -> tuple[Tensor, Tensor]:
+    """Return two sums per row of the output: of the signed weights, and of their squares."""
     ids = input.reshape(-1)
     signs = signs_of(ids)
     valid = wide(torch.ones_like(ids) if module.padding_idx is None else ids != module.padding_idx)
     if isinstance(module, nn.Embedding):
         return signs * valid, valid
-    if module.mode == "max":
-        return None
     if input.dim() == 2:
         bags, bag = len(input), torch.arange(len(input), device=ids.device)
         bag = bag.repeat_interleave(input.shape[1])
@@ -303,6 +309,16 @@ def occurrence_weights(
     if module.mode == "mean":
         weights = weights / total(valid).clamp(min=1)[bag]
     return total(signs * weights), total(weights.square())
+
+
+def wants_signs(state: Any) -> bool:
+    """Return whether signed sums are needed in the next step.
+
+    They tell by what factor a gradient was scaled after ``backward()``, and whether the table has
+    other uses. Scaled gradients need them in every step, others now and then.
+    """
+    step = state.get("steps", 0) + 1
+    return "scaled" in state or step & (step - 1) == 0
 
 
 def signs_of(ids: Tensor) -> Tensor:
