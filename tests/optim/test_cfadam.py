@@ -219,6 +219,20 @@ def test_a_table_that_is_looked_up_twice_has_the_moments_of_all_occurrences():
 
 
 @pytest.mark.parametrize("sparse", [False, True])
+def test_the_scale_of_the_loss_does_not_matter(sparse):
+    models = []
+    for scale in (1.0, 1000.0):
+        model = Bags(sparse)
+        opt = CFAdam(model, 0.05, eps=1e-15)
+        for seed in range(5):
+            opt.zero_grad()
+            (loss_of(model, random_ids(seed)) * scale).backward()
+            opt.step()
+        models.append(model)
+    assert_close(*models)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
 def test_accumulated_gradients_are_one_step(sparse):
     models = []
     for parts in (1, 2):
