@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from freqsgd import CFSGD
+from freqsgd import CFSGD, CFAdam
 from freqsgd.kernels import threads
 from freqsgd.optim._fused import SMALL
 
@@ -20,13 +20,14 @@ NUMBERS = 2 * SMALL
 
 @dataclass
 class Work:
-    """Tables under one CFSGD, and the gradients and observations of several steps."""
+    """Tables under one optimizer, and the gradients and observations of several steps."""
 
     tables: int = 1
     dense: bool = False
     steps: int = 3
     seed: int = 0
     options: dict[str, Any] = field(default_factory=dict)
+    make: Callable[..., CFSGD | CFAdam] = CFSGD
 
     def __post_init__(self) -> None:
         generator = torch.Generator().manual_seed(self.seed)
@@ -43,11 +44,11 @@ class Work:
             for _ in range(self.steps)
         ]
 
-    def begin(self) -> tuple[list[nn.Parameter], CFSGD]:
+    def begin(self) -> tuple[list[nn.Parameter], CFSGD | CFAdam]:
         params = [nn.Parameter(weight.clone()) for weight in self.weights]
-        return params, CFSGD(params, **{"lr": 0.1, "fused": True, **self.options})
+        return params, self.make(params, **{"lr": 0.1, "fused": True, **self.options})
 
-    def load(self, params: list[nn.Parameter], opt: CFSGD, step: int) -> None:
+    def load(self, params: list[nn.Parameter], opt: CFSGD | CFAdam, step: int) -> None:
         """Give the parameters the gradients of one step."""
         for param, (ids, values) in zip(params, self.batches[step], strict=True):
             if self.dense:

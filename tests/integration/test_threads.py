@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from freqsgd import CFAdam
 from freqsgd.kernels import threads
 from freqsgd.nn import CFEmbedding
 from freqsgd.optim._fused import SMALL
@@ -27,6 +28,9 @@ WORKS = {
     "dense observed, weight decay": Work(dense=True, options={"weight_decay": 0.1}),
     "batchwise": Work(options={"count": "batch", "weight_decay": 0.1}),
     "halflife": Work(options={"halflife": 1000.0, "power": 0.3}),
+    "cfadam": Work(make=CFAdam),
+    "cfadam, many tables, weight decay": Work(5, options={"weight_decay": 0.1}, make=CFAdam),
+    "cfadam, dense observed": Work(dense=True, make=CFAdam),
 }
 works = pytest.mark.parametrize("work", WORKS.values(), ids=WORKS.keys())
 
@@ -86,18 +90,23 @@ def train_embedding(**options: Any) -> list[Tensor]:
     return [*outputs, table.weight, table.counts]
 
 
+@pytest.mark.parametrize("rule", ["sgd", "adam"])
 @pytest.mark.parametrize("pooling", [None, "sum"])
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 @pytest.mark.parametrize("own_threads", [False, True], ids=["team", "own threads"])
 def test_an_embedding_that_updates_itself_has_the_same_bits_for_any_number_of_threads(
-    pooling: str | None, weight_decay: float, own_threads: bool, monkeypatch: pytest.MonkeyPatch
+    rule: str,
+    pooling: str | None,
+    weight_decay: float,
+    own_threads: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if own_threads:
         monkeypatch.setattr(threads, "_team", None)
     results = []
     for count in (1, 2, 3):
         torch.set_num_threads(count)
-        results.append(train_embedding(pooling=pooling, weight_decay=weight_decay))
+        results.append(train_embedding(rule=rule, pooling=pooling, weight_decay=weight_decay))
         assert torch.get_num_threads() == count
     assert results[0][-1].sum() == 3 * 2500 * 3
     assert_same_bits(results[1], results[0])
