@@ -265,8 +265,24 @@ def test_gradients_that_were_scaled_after_backward_give_the_same_moments():
     assert_close(*models)
 
 
-def test_clipped_gradients_give_the_same_moments_as_clipped_sparse_ones():
-    """From a step that no power of two asks for on: clipping is noticed and then followed."""
+def replace_gradient(param):
+    param.grad = param.grad * 0.1
+
+
+def divide_data(param):
+    param.grad.data.div_(1024)
+
+
+SCALINGS = {
+    "in place": lambda param: param.grad.mul_(0.1),
+    "another tensor": replace_gradient,
+    "past the version counter": divide_data,
+}
+
+
+@pytest.mark.parametrize("scale", SCALINGS.values(), ids=SCALINGS)
+@pytest.mark.parametrize("first", [0, 4])
+def test_scaled_gradients_have_the_same_moments_dense_and_sparse(scale, first):
     moments = []
     for sparse in (False, True):
         model = Bags(sparse)
@@ -274,13 +290,42 @@ def test_clipped_gradients_give_the_same_moments_as_clipped_sparse_ones():
         for seed in range(7):
             opt.zero_grad()
             loss_of(model, random_ids(seed)).backward()
-            for param in model.parameters():
-                if seed >= 4:
-                    param.grad.mul_(0.1)
+            for param in (model.table.weight, model.bag.weight):
+                if seed >= first:
+                    scale(param)
             opt.step()
             moments.append(opt.state[model.bag.weight]["square_avg"].clone())
-    dense, sparse = moments[:7], moments[7:]
-    torch.testing.assert_close(dense[:4] + dense[5:], sparse[:4] + sparse[5:])
+    torch.testing.assert_close(moments[:7], moments[7:])
+
+
+def test_gradients_that_were_discarded_leave_no_trace_in_the_moments():
+    """A training loop may skip the step after a spike of the loss."""
+    results = []
+    for spike in (False, True):
+        model = Bags(sparse=False)
+        opt = CFAdam(model)
+        train(model, opt, range(3))
+        if spike:
+            (1e4 * loss_of(model, random_ids(3))).backward()
+        train(model, opt, range(4, 6))
+        results.append(opt.state[model.table.weight]["square_avg"])
+    torch.testing.assert_close(*results)
+
+
+def test_gradients_of_the_output_that_are_asked_for_beside_are_not_added():
+    """As for a gradient penalty or an adversarial step."""
+    results = []
+    for asked in (False, True):
+        model = Bags(sparse=False)
+        opt = CFAdam(model, betas=(0.9, 0.0))
+        ids = random_ids(0)
+        if asked:
+            out = model.table(ids)
+            torch.autograd.grad(out.square().mean(), out)
+            opt.state[model.table.weight].pop("observed")
+        train(model, opt, range(1))
+        results.append(opt.state[model.table.weight]["square_avg"])
+    torch.testing.assert_close(*results)
 
 
 def test_moments_of_a_backward_pass_without_a_step_do_no_harm():
@@ -294,13 +339,20 @@ def test_moments_of_a_backward_pass_without_a_step_do_no_harm():
     assert opt.state[model.table.weight]["square_avg"].isfinite().all()
 
 
-def test_a_table_with_other_uses_takes_the_squares_of_its_gradients_rows():
-    table = nn.Embedding(20, 3)
+@pytest.mark.parametrize("dim", [1, 2, 8])
+def test_a_table_with_other_uses_takes_the_squares_of_its_gradients_rows(dim):
+    """Also where they begin late."""
+    table = nn.Embedding(20, dim, dtype=torch.float64)
     opt = CFAdam(table, 0.05, betas=(0.9, 0.0))
-    (table(torch.tensor([1, 1, 2])).sum() + (table.weight * torch.randn(20, 3)).sum()).backward()
-    opt.step()
-    expected = table.weight.grad.double().square().sum(0)
-    torch.testing.assert_close(opt.state[table.weight]["square_avg"], expected)
+    for step in range(12):
+        opt.zero_grad()
+        loss = nn.functional.softplus(table(random_ids(step))).mean()
+        used = step not in (1, 3, 4)
+        (loss + used * 0.1 * table.weight.square().sum()).backward()
+        opt.step()
+        rows = table.weight.grad.square().sum(0)
+        same = torch.allclose(opt.state[table.weight]["square_avg"], rows)
+        assert same == used, step
 
 
 def test_a_softmax_over_a_tables_own_rows_trains_without_diverging():
@@ -362,6 +414,19 @@ def test_a_weight_that_an_output_layer_shares_is_trained_by_adamw():
                 opt.step()
         models.append(model)
     assert torch.equal(*(m.table.weight for m in models))
+
+
+def test_an_embedding_with_a_forward_pass_of_its_own_is_trained_by_adamw_and_this_is_said():
+    class Positions(nn.Embedding):
+        def forward(self, tokens):
+            return super().forward(torch.arange(tokens.shape[-1]))
+
+    model = Positions(2000, 3)
+    opt = CFAdam(model)
+    model(torch.tensor([7, 7, 9])).sum().backward()
+    with pytest.warns(UserWarning, match="nn.Embedding"):
+        opt.step()
+    assert "counts" not in opt.state[model.weight]
 
 
 def test_parameters_alone_with_dense_gradients_are_trained_by_adamw_and_this_is_said():
@@ -443,7 +508,51 @@ def test_new_rows_start_uncounted_and_the_rest_goes_on():
     assert opt.state[table.weight]["steps"] == 2
 
 
+def test_a_table_may_not_change_its_columns():
+    table = nn.Embedding(4, 3, sparse=True)
+    opt = CFAdam(table.parameters())
+    with pytest.raises(ValueError, match="cannot change its columns: 3 before, 5 now"):
+        opt.resize(table.weight, nn.Parameter(torch.zeros(4, 5)))
+
+
+def test_a_step_without_tokens_lets_second_moments_fade_fused_and_plain():
+    results = []
+    for fused in (False, True):
+        table = nn.Parameter(torch.ones(ROWS, 3))
+        opt = CFAdam([table], betas=(0.9, 0.5), fused=fused)
+        for ids in ([1, 2], [], [1], []):
+            table.grad = sparse_gradient(
+                torch.tensor(ids, dtype=torch.int64), torch.ones(len(ids), 3)
+            )
+            opt.step()
+        results.append(opt.state[table]["square_avg"])
+    torch.testing.assert_close(*results)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_gradient_whose_square_overflows_is_refused(fused):
+    table = nn.Parameter(torch.ones(ROWS, 3, dtype=torch.float64))
+    opt = CFAdam([table], fused=fused)
+    table.grad = sparse_gradient([1], torch.full((1, 3), 1e160, dtype=torch.float64))
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        opt.step()
+    assert not opt.counts(table).any()
+
+
+def test_a_table_that_was_an_ordinary_weight_before_keeps_no_moments_per_weight():
+    model = Bags(sparse=False)
+    opt = CFAdam(model.parameters())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        train(model, opt, range(1))
+    freqsgd.watch(model, opt)
+    train(model, opt, range(1, 3))
+    assert "exp_avg" not in opt.state[model.table.weight]
+    assert "exp_avg" in opt.state[model.head.weight]
+
+
 DAMAGE = {
+    "a list of squares": ("square_avg", [1.0, 1.0, 1.0]),
     "too few columns": ("square_avg", torch.zeros(2)),
     "a negative square": ("square_avg", torch.tensor([1.0, -1.0, 1.0])),
     "a square that is not a number": ("square_avg", torch.tensor([1.0, math.nan, 1.0])),

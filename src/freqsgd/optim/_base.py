@@ -52,12 +52,13 @@ class FrequencyOptimizer(Optimizer):
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self._watches: list[Any] = []
         self._doubts = Doubts()
+        self._tasks: dict[Tensor, int] = {}  # the backward pass that moments were last added in
         model = params if isinstance(params, nn.Module) else None
         super().__init__(
             params if model is None else groups_of(model), {**defaults, "table": False}
         )
         if model is not None:
-            self._doubts.accept(tables_of(model))
+            self._doubts.accept(tables_of(model))  # those that output layers share, too
             if tables := [group for group in self.param_groups if group["table"]]:
                 self._own_watch = Watch(model, self, None, tables)
 
@@ -164,6 +165,10 @@ class FrequencyOptimizer(Optimizer):
         group = self._group_of(param)
         new = param if new is None else new
         check_table(new)
+        if new.shape[1:] != param.shape[1:]:
+            raise ValueError(
+                f"a table cannot change its columns: {param.shape[1]} before, {new.shape[1]} now"
+            )
         state = self.state.pop(param, {})
         self._doubts.forget(param)
         for name in PER_ROW & state.keys():
@@ -224,8 +229,11 @@ class FrequencyOptimizer(Optimizer):
         self.state[param].setdefault("observed", []).append((flat, units))
 
     def _add_moments(self, param: Tensor, moments: Tensor) -> None:
-        """Add what a watch saw: sums of the occurrences' gradients, with signs, and squares."""
-        state = self.state[param]
+        """Add the moments of a pass; those of gradients that were discarded since are dropped."""
+        state, task = self.state[param], torch._C._current_graph_task_id()
+        if param.grad is None and self._tasks.get(param) != task:
+            state.pop("moments", None)
+        self._tasks[param] = task
         state["moments"] = state["moments"] + moments if "moments" in state else moments
 
     # ---- the step --------------------------------------------------------------------------
@@ -415,6 +423,7 @@ class FrequencyOptimizer(Optimizer):
         super().__setstate__(state)
         self.__dict__.setdefault("_watches", [])
         self.__dict__.setdefault("_doubts", Doubts())
+        self.__dict__.setdefault("_tasks", {})
         for watch in self._watches:
             watch.attach(self)
         for group in self.param_groups:

@@ -47,7 +47,8 @@ class CountingOptimizer(FrequencyOptimizer):
             raise RuntimeError(
                 f"a table of shape {tuple(param.shape)} has a dense gradient, which does not say "
                 "which rows the batch held: call freqsgd.watch(model, optimizer) once, or "
-                "optimizer.observe(param, ids) for each batch"
+                "optimizer.observe(param, ids) for each batch (under activation checkpointing, "
+                "watch needs use_reentrant=False)"
             )
         self._counters(param, group)
         return True

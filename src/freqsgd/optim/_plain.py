@@ -64,6 +64,9 @@ def check(updates: Sequence[Update]) -> None:
 
     Sum the squares of each gradient that needs them.
     """
+    for update in updates:
+        if update.sums_squares and update.grad is not None:
+            update.squares = wide(update.grad).square().sum(0)
     pairs = [(u, u.grad) for u in updates if u.grad is not None and u.grad.numel()]
     if not pairs:
         return
@@ -75,9 +78,9 @@ def check(updates: Sequence[Update]) -> None:
         raise non_finite(
             next(u.param for (u, _), flag in zip(pairs, extremes, strict=True) if not flag)
         )
-    for update, grad in pairs:
-        if update.sums_squares:
-            update.squares = wide(grad).square().sum(0)
+    for update in updates:  # a square of float64 may overflow too
+        if update.squares is not None and not update.squares.isfinite().all():
+            raise non_finite(update.param)
 
 
 def non_finite(param: Tensor) -> ValueError:

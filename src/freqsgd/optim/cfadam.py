@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import torch
@@ -19,11 +20,11 @@ from freqsgd.optim._counting import (
     samples_seen,
     state_from_counts,
 )
+from freqsgd.optim._moments import PROBE, choose_probe, probe_of, rows_now, squares_of
 from freqsgd.optim._online import CountingOptimizer
 from freqsgd.optim._parameters import check_table
-from freqsgd.optim._plain import Update, wide, working
-from freqsgd.optim.watch import signs_of
-from freqsgd.rates import AdamLaw, check_integers, number
+from freqsgd.optim._plain import Update, wide
+from freqsgd.rates import AdamLaw, check_ids, check_integers, number
 
 __all__ = ["CFAdam"]
 
@@ -92,13 +93,13 @@ class CFAdam(CountingOptimizer):
         COUNTER_KEYS
         | ADAM_KEYS
         | {"square_avg", "steps", "tokens"}
-        | {"moments", "merged", "scaled", "shared"}  # what a watch saw, and needs to know
+        | {"moments", "merged", "probe"}  # what a watch has told, and needs to know
     )
     _sums_squares = True
     _group_marks = frozenset({"betas", "clip"})
     _remedy = (
         "It is trained by AdamW, with two floats of state per weight. Pass the model itself, "
-        "CFAdam(model, ...), or give the module sparse=True"
+        "CFAdam(model, ...), or call freqsgd.watch(model, optimizer)"
     )
 
     def __init__(
@@ -171,10 +172,10 @@ class CFAdam(CountingOptimizer):
                     "for the new one"
                 )
             kept = ("lr", "betas", "eps", "weight_decay", "maximize", "fused")
-            shared = {name: group[name] for name in kept} | options
             for table in (True, False):
                 params = [p for p in group["params"] if (p in counts) == table]
                 if params:
+                    shared = {name: copy(group[name]) for name in kept} | options
                     groups.append({"params": params, "table": table, **shared})
         new = cls(groups)
         for param, count in counts.items():
@@ -250,7 +251,6 @@ class CFAdam(CountingOptimizer):
 
     def _set_frequencies(self, update: Update, group: Group, batch: Batch | None) -> None:
         state = self.state[update.param]
-        moments = state.pop("moments", None)
         update.source, update.n = state["counts"], samples_seen(state, 1)
         if update.grad is None or batch is None:
             return
@@ -261,11 +261,12 @@ class CFAdam(CountingOptimizer):
         state["tokens"] = batch.added
         if update.ids is not None and update.ids.numel() < batch.ids.numel():
             state["merged"] = True  # from now on a watch takes the squares from looked-up rows
-        if moments is not None:
-            update.squares = _squares(update, state, moments)
+        for name in ADAM_KEYS:  # of a table that was an ordinary weight before
+            state.pop(name, None)
 
     def _scale_columns(self, updates: Sequence[Update]) -> None:
         """Take the squares into the second moments of all tables, which are small, at once."""
+        self._take_watched(updates)
         alike: dict[Any, list[Update]] = defaultdict(list)
         for update in updates:
             if update.squares is not None and update.batch is not None:
@@ -283,26 +284,48 @@ class CFAdam(CountingOptimizer):
             for update, scale in zip(group, scales.split(widths), strict=True):
                 update.scale = scale
 
+    def _take_watched(self, updates: Sequence[Update]) -> None:
+        """Take the squares of occurrences from what watches told, where that fits the gradient."""
+        alike: dict[Any, list[tuple[Update, Tensor, Tensor]]] = defaultdict(list)
+        for update in updates:
+            state = self.state[update.param]
+            moments = state.pop("moments", None)
+            if moments is not None and update.grad is not None and "steps" in state:
+                now = rows_now(probe_of(state, update.param), update.grad, update.ids)
+                alike[moments.shape, moments.device].append((update, moments, now))
+                choose_probe(state)
+        for group in alike.values():
+            told = torch.stack([moments for _, moments, _ in group])
+            squares, usable = squares_of(told, torch.stack([now for _, _, now in group]))
+            for (update, _, _), new, fits in zip(group, squares, usable.tolist(), strict=True):
+                if fits:
+                    update.squares = new
+
     def _check_saved(self, param: Tensor, state: State) -> None:
         super()._check_saved(param, state)
+        probe = min(PROBE, len(param)) if param.dim() else 0
         for name, shape in (
             ("square_avg", param.shape[1:]),
+            ("moments", (1 + probe, *param.shape[1:])),
+            ("probe", (probe,)),
             ("exp_avg", param.shape),
             ("exp_avg_sq", param.shape),
         ):
-            if name in state and state[name].shape != shape:
+            if name in state and getattr(state[name], "shape", None) != shape:
                 raise ValueError(
-                    f"saved {name} of shape {tuple(state[name].shape)} does not fit a parameter of "
-                    f"shape {tuple(param.shape)}"
+                    f"saved {name} does not fit a parameter of shape {tuple(param.shape)}: it must "
+                    f"be a tensor of shape {tuple(shape)}"
                 )
         if "square_avg" in state and not (
-            isinstance(state.get("steps"), int)
+            type(state.get("steps")) is int
             and state["steps"] > 0
             and isinstance(state.get("tokens"), int | float)
             and state["tokens"] >= 0
             and ((state["square_avg"] >= 0) & state["square_avg"].isfinite()).all()
         ):
             raise ValueError("saved second moments hold impossible numbers: the file is damaged")
+        if "probe" in state:
+            check_ids(state["probe"], len(param))
 
     def _step_ordinary(self, updates: Sequence[tuple[Update, Group]]) -> None:
         by_group: dict[int, list[Update]] = defaultdict(list)
@@ -339,33 +362,3 @@ class CFAdam(CountingOptimizer):
             eps=group["eps"],
             maximize=group["maximize"],
         )
-
-
-def _squares(update: Update, state: State, moments: Tensor) -> Tensor | None:
-    """Return the squares of a step's occurrences, summed per column.
-
-    A watch has summed them in ``backward()``. Since then the gradient may have been scaled, by
-    GradScaler, by clipping its norm or by DDP's mean over ranks. The sum of its rows, with the
-    signs of their ids, tells the factor. Where it tells none, since the table has other uses as
-    well, the rows of the gradient take the place of the occurrences.
-    """
-    assert update.grad is not None
-    assert update.param.grad is not None
-    squares: Tensor = moments[0]
-    if update.param.grad._version:  # changed since backward() made it
-        state["scaled"] = True
-    if len(moments) == 1:
-        known = "scaled" not in state and "shared" not in state
-        return squares if known and squares.isfinite().all() else update.squares
-    seen = moments[1]
-    ids = torch.arange(len(update.param), device=seen.device) if update.ids is None else update.ids
-    grad = working(update.grad)
-    now = (signs_of(ids).to(grad.dtype) @ grad).to(seen.dtype)
-    product = (seen @ now) ** 2
-    lengths = (seen @ seen) * (now @ now)
-    state.pop("shared", None)
-    if not (lengths.isfinite() and product > 0.99 * lengths and squares.isfinite().all()):
-        state["shared"] = True
-        return update.squares
-    scaled: Tensor = squares * ((now @ now) / (seen @ seen))
-    return scaled

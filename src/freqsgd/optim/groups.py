@@ -28,12 +28,18 @@ def param_groups(model: nn.Module) -> list[dict[str, Any]]:
         >>> tables, rest = param_groups(model)
         >>> opt = CFSGD([{**tables, "max_lr": 10.0}, {**rest, "lr": 0.01}], lr=0.5)
     """
-    return _split(model, {id(weight) for weight in tables_of(model)})
+    tables = {id(module.weight) for module in model.modules() if isinstance(module, TABLES)}
+    return _split(model, tables)
 
 
 def tables_of(model: nn.Module) -> list[Tensor]:
-    """Return the weights of a model's embedding modules."""
-    return [module.weight for module in model.modules() if isinstance(module, TABLES)]
+    """Return the weights of a model's embedding modules, as far as these look up their input.
+
+    A subclass with a forward pass of its own may look up other ids or change what it finds.
+    """
+    forwards = [kind.forward for kind in TABLES]
+    modules = [module for module in model.modules() if isinstance(module, TABLES)]
+    return [module.weight for module in modules if type(module).forward in forwards]
 
 
 def groups_of(model: nn.Module) -> list[dict[str, Any]]:

@@ -11,7 +11,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from freqsgd.optim._counting import Observation
+from freqsgd.optim._counting import Observation, State
+from freqsgd.optim._moments import MomentsHook, probe_of
 from freqsgd.optim._parameters import TABLES
 from freqsgd.optim._plain import wide
 
@@ -154,11 +155,9 @@ class Watch:
         state = self._optimizer.state[module.weight]
         merged = self.gathers or "merged" in state
         if self._optimizer._sums_squares and (merged or not module.sparse):
-            hook = _Moments(self, module, signed=self.gathers or wants_signs(state), **call)
-            output.register_hook(hook)
+            output.register_hook(MomentsHook(self._tell_moments, state, module, call))
 
-    def add_moments(self, param: Tensor, moments: Tensor) -> None:
-        """Tell the optimizer the sums of a pass's gradients, with signs, and of their squares."""
+    def _tell_moments(self, param: Tensor, moments: Tensor) -> None:
         if self._optimizer is not None:
             self._optimizer._add_moments(param, moments)
 
@@ -204,13 +203,12 @@ class Watch:
     def _gather_moments(self, state: Any) -> None:
         """Sum over all ranks what was told of each table, nothing where no rank was told."""
         params = list({id(module.weight): module.weight for module in self._modules}.values())
-        nothing = [wide(p.new_zeros(2, p.shape[1])) for p in params]
-        own = [state[p].get("moments", zero) for p, zero in zip(params, nothing, strict=True)]
+        own = [state[p].get("moments", _no_moments(state[p], p)) for p in params]
         total = torch.cat([moments.reshape(-1) for moments in own])
         dist.all_reduce(total, group=self._process_group)
         parts = total.split([moments.numel() for moments in own])
         for param, part in zip(params, parts, strict=True):
-            state[param]["moments"] = part.view(2, -1)
+            state[param]["moments"] = part.view(-1, param.shape[1])
 
     def _all_gather(self, tensor: Tensor) -> list[Tensor]:
         parts = [torch.empty_like(tensor) for _ in range(dist.get_world_size(self._process_group))]
@@ -255,75 +253,8 @@ class _Hook:
         return _Hook, (self.watch,)
 
 
-class _Moments:
-    """The hook of a looked-up output: sums the squares of its occurrences' gradients.
-
-    The gradient of an occurrence is that of its row of the output times its weight. If ``signed``,
-    the gradients themselves are summed too, with the signs of their ids so that they do not cancel
-    out.
-    """
-
-    def __init__(self, watch: Watch, module: Any, *, signed: bool, **call: Any) -> None:
-        self.watch, self.module, self.signed, self.call = watch, module, signed, call
-
-    def __call__(self, grad: Tensor) -> None:
-        module = self.module
-        if module.scale_grad_by_freq or getattr(module, "mode", None) == "max":
-            return  # an occurrence's gradient is not a multiple of the row's
-        rows = wide(grad.detach().reshape(-1, grad.shape[-1]))
-        squares = rows.square()
-        if isinstance(module, nn.Embedding) and module.padding_idx is None and not self.signed:
-            moments = squares.sum(0, keepdim=True)
-        else:
-            linear, squared = _occurrence_weights(module, **self.call)
-            moments = (squared @ squares)[None]
-            if self.signed:
-                moments = torch.cat([moments, (linear @ rows)[None]])
-        self.watch.add_moments(module.weight, moments)
-
-
-def _occurrence_weights(
-    module: Any, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Any = None
-) -> tuple[Tensor, Tensor]:
-    """Return two sums per row of the output: of the signed weights, and of their squares."""
-    ids = input.reshape(-1)
-    signs = signs_of(ids)
-    valid = wide(torch.ones_like(ids) if module.padding_idx is None else ids != module.padding_idx)
-    if isinstance(module, nn.Embedding):
-        return signs * valid, valid
-    if input.dim() == 2:
-        bags, bag = len(input), torch.arange(len(input), device=ids.device)
-        bag = bag.repeat_interleave(input.shape[1])
-    else:
-        assert offsets is not None
-        bags = len(offsets) - module.include_last_offset
-        places = torch.arange(len(ids), device=ids.device)
-        bag = torch.searchsorted(offsets[:bags].contiguous(), places, right=True) - 1
-
-    def total(x: Tensor) -> Tensor:
-        return x.new_zeros(bags).index_add_(0, bag, x)
-
-    weights = valid
-    if per_sample_weights is not None:
-        weights = weights * wide(per_sample_weights.detach().reshape(-1))
-    if module.mode == "mean":
-        weights = weights / total(valid).clamp(min=1)[bag]
-    return total(signs * weights), total(weights.square())
-
-
-def wants_signs(state: Any) -> bool:
-    """Return whether signed sums are needed in the next step.
-
-    They tell by what factor a gradient was scaled after ``backward()``, and whether the table has
-    other uses. Scaled gradients need them in every step, others now and then.
-    """
-    step = state.get("steps", 0) + 1
-    return "scaled" in state or step & (step - 1) == 0
-
-
-def signs_of(ids: Tensor) -> Tensor:
-    """Return 1 or -1 for each id, as if at random but always the same."""
-    return wide((ids * 0x9E3779B1 >> 20 & 1) * 2 - 1)
+def _no_moments(state: State, param: Tensor) -> Tensor:
+    return wide(param.new_zeros(1 + len(probe_of(state, param)), param.shape[1]))
 
 
 def _inside_ddp() -> bool:
