@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
+import polars as pl
 import pytest
 import typer
 
@@ -63,13 +66,17 @@ def test_the_overview_fits_a_screen_and_names_every_command():
 HEAVY = {"torch", "numba", "polars", "plotly", "matplotlib", "scipy", "sklearn"}
 
 
-def loaded_by_command(*arguments: str) -> set[str]:
-    """Names of modules that a command has imported when it ends."""
+def loaded_by_command(*arguments: str, whole: bool = False) -> set[str]:
+    """Names of modules that a command has imported when it ends; it must end well."""
     return loaded_by(
         "import io, contextlib, freqsgd.cli\n"
         f"sys.argv = ['freqsgd', *{arguments!r}]\n"
-        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
-        "    freqsgd.cli.main()"
+        "with contextlib.redirect_stdout(io.StringIO()):\n"
+        "    try:\n"
+        "        freqsgd.cli.main()\n"
+        "    except SystemExit as end:\n"
+        "        assert not end.code, end.code",
+        whole,
     )
 
 
@@ -83,11 +90,40 @@ def test_commands_that_train_nothing_do_not_load_torch(tmp_path, monkeypatch):
     table = tmp_path / "clicks.csv"
     table.write_text("user,item,click\n" + "a,x,0\nb,y,1\n" * 20)
     fields = ("--features", "user,item")
-    assert not {"torch", "polars", "numba"} & loaded_by_command("data", "list")
     assert "torch" not in loaded_by_command("data", "info", str(table), "--label", "click", *fields)
     assert "torch" not in loaded_by_command("inspect", "--data", str(table), *fields)
-    sizes = ("--features", "8", "--rows", "1e6", "--host-memory", "1T")
-    assert not {"torch", "polars", "numba"} & loaded_by_command("plan", *sizes)
+
+
+SLOW = HEAVY | {"freqsgd.report"}
+SIZES = ("--features", "8", "--rows", "1e6", "--host-memory", "1T")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needed"),
+    [
+        (("data", "list"), set()),
+        (("data", "info", "clicks-small"), set()),
+        (("data", "info", "clicks.csv"), set()),
+        (("data", "info", "clicks.csv.gz"), set()),
+        (("data", "info", "rows.data", "--separator", ";", "--columns", "a,b"), set()),
+        (("data", "info", "clicks.parquet"), {"polars"}),
+        (("plan", *SIZES), set()),
+    ],
+)
+def test_commands_that_train_nothing_load_only_what_they_need(
+    tmp_path, monkeypatch, arguments, needed
+):
+    monkeypatch.chdir(tmp_path)
+    table = "user,item,click\n" + "a,x,0\nb,y,1\n" * 20
+    Path("clicks.csv").write_text(table)
+    Path("clicks.csv.gz").write_bytes(gzip.compress(table.encode()))
+    Path("rows.data").write_text("1;2\n")
+    pl.DataFrame({"user": [1], "click": [0]}).write_parquet("clicks.parquet")
+    assert SLOW & loaded_by_command(*arguments, whole=True) == needed
+
+
+def test_progress_is_shown_without_the_report():
+    assert not SLOW & loaded_by("import freqsgd.cli.progress", whole=True)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

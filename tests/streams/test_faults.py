@@ -15,6 +15,7 @@ from tests.streams.days_of_files import everything, frame_of, slow_ids, stream_o
 def _small_blocks(monkeypatch):
     monkeypatch.setattr("freqsgd.data.parquet.BLOCK_ROWS", 100)
     monkeypatch.setattr("freqsgd.data.text.BLOCK_BYTES", 2000)
+    monkeypatch.setattr("freqsgd.data.header._FIRST_BYTES", 2000)
 
 
 def three_days(folder, kind=".parquet"):

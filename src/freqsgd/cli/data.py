@@ -81,7 +81,7 @@ def info(
 
     Example: freqsgd data info clicks.csv --label click --features user,item
     """
-    from freqsgd.data.info import cache_place, describe, file_columns
+    from freqsgd.data.file_columns import file_columns
 
     known = source in (dataset.name for dataset in KNOWN)
     dialect = Dialect(separator, column_names(columns))
@@ -102,6 +102,8 @@ def info(
         if len(found) == 1 and has_text_name(source):
             print("This is one column: if the file is text, not a table, say --text")
         return
+    from freqsgd.data.info import cache_place, describe  # which take polars
+
     options = DataOptions(
         dataset=source if known else None,
         path=None if known else source,

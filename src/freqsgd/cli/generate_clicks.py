@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from freqsgd.cli.numbers import count_of
 from freqsgd.cli.progress import Watcher, console
 from freqsgd.cli.targets import target
-from freqsgd.report.wording import count_of
 from freqsgd.streams.click_log import CLICKS_SMALL, ClickLog
 
 __all__ = ["describe_log", "generate_clicks"]

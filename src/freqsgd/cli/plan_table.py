@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from freqsgd.report.wording import count_of
+from freqsgd.cli.numbers import count_of
 
 __all__ = ["print_plan"]
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from freqsgd.cli.table import number
+from freqsgd.cli.numbers import number
 
 if TYPE_CHECKING:
     from freqsgd.training.run import Progress

@@ -7,11 +7,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from freqsgd.cli.numbers import count_of, number
 from freqsgd.report.one_pass import OnePass, Streamed, read_one_pass
 from freqsgd.report.one_pass_background import edge_words
-from freqsgd.report.wording import count_of
 
-__all__ = ["number", "print_results"]
+__all__ = ["print_results"]
 
 _Row = dict[str, str]
 
@@ -96,8 +96,8 @@ def _table(rows: list[_Row], width: int) -> Table:
     if sum(max(map(len, column)) + 2 for column in columns) - 2 > width:
         lines = [list(column) for column in columns]
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for number, name in enumerate(lines[0]):
-        table.add_column(name, justify="right" if number else "left", no_wrap=True)
+    for place, name in enumerate(lines[0]):
+        table.add_column(name, justify="right" if place else "left", no_wrap=True)
     for line in lines[1:]:
         table.add_row(*line)
     return table
@@ -165,13 +165,6 @@ def _best(run: dict[str, Any]) -> dict[str, Any]:
     """The epoch whose weights were kept; empty if there is none."""
     epoch: dict[str, Any] = run["epochs"][run["best_epoch"] - 1] if run["best_epoch"] else {}
     return epoch
-
-
-def number(value: float | None) -> str:
-    """Four decimals, or six digits of a large number."""
-    if value is None:
-        return "-"
-    return f"{value:.4f}" if abs(value) < 100 else f"{value:.6g}"
 
 
 def _speed(value: float | None) -> str:

@@ -1,24 +1,19 @@
-"""What is in a dataset or a file."""
+"""What is in a dataset."""
 
 from __future__ import annotations
 
 from itertools import islice
 from pathlib import Path
 
-import polars as pl
-
 from freqsgd.data.corpus import Corpus
 from freqsgd.data.dataset import Dataset
-from freqsgd.data.dialect import Dialect
-from freqsgd.data.formats import format_of, list_files, refuse_parquet
 from freqsgd.data.loading import encoded_folder
 from freqsgd.data.options import DataOptions
-from freqsgd.data.schema import file_schema, header_hint
 from freqsgd.data.sources import Request
 from freqsgd.data.text_loading import encoded_text
 from freqsgd.data.text_options import GENERATED, TextOptions
 
-__all__ = ["cache_place", "describe", "describe_text", "file_columns", "text_place"]
+__all__ = ["cache_place", "describe", "describe_text", "text_place"]
 
 
 def describe(dataset: Dataset) -> list[tuple[str, str]]:
@@ -45,20 +40,6 @@ def cache_place(options: DataOptions) -> Path | None:
     if options.path is None and options.dataset == "synthetic":
         return None
     return encoded_folder(Request.of(options))
-
-
-def file_columns(path: str, dialect: Dialect) -> tuple[list[tuple[str, str]], str]:
-    """Names and types of the columns of a file of one's own, or of the first one in a folder.
-
-    Also returns what to do if the file seems to have more columns; "" if it does not.
-    """
-    first = list_files(Path(path))[0]
-    refuse_parquet([first], dialect)
-    form = format_of(first, dialect)
-    schema = file_schema(first, form)
-    hint = header_hint(form, list(schema))
-    types = ((name, "text" if type_ == pl.String else str(type_)) for name, type_ in schema.items())
-    return list(types), hint
 
 
 def describe_text(corpus: Corpus) -> list[tuple[str, str]]:

@@ -10,12 +10,12 @@ import polars as pl
 
 from freqsgd.data.columns import Column
 from freqsgd.data.dataset import DataError
-from freqsgd.data.dialect import separator_hint
 from freqsgd.data.formats import Parquet, TextFormat
+from freqsgd.data.header import header_hint
 from freqsgd.data.parquet import parquet_schema
 from freqsgd.data.text import text_schema
 
-__all__ = ["check_file", "check_names", "file_schema", "header_hint", "kind_of"]
+__all__ = ["check_file", "check_names", "file_schema", "kind_of"]
 
 
 def file_schema(path: Path, form: TextFormat | Parquet) -> pl.Schema:
@@ -77,20 +77,6 @@ def _advice(form: TextFormat | Parquet, found: list[str], name: str) -> str:
     close = difflib.get_close_matches(name, found, 1)
     hint = f"Did you mean {close[0]!r}? " if close else ""
     return f"{hint}The columns are: {', '.join(found)}"
-
-
-def header_hint(form: TextFormat | Parquet, found: list[str], wanted: str | None = None) -> str:
-    """A sentence that names another separator, if the header seems to have one; else "".
-
-    Args:
-        form: what the file was read as
-        found: the columns that were found
-        wanted: one that was not, if any
-    """
-    if not isinstance(form, TextFormat):
-        return ""
-    line = form.separator.join(found)
-    return separator_hint(line, form.separator, lambda cells: wanted in cells)
 
 
 def _check_kind(path: Path, column: Column, dtype: pl.DataType) -> None:

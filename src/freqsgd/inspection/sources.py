@@ -28,11 +28,12 @@ from freqsgd.data.formats import (
     refuse_parquet,
 )
 from freqsgd.data.frames import code_frame
+from freqsgd.data.header import header_hint
 from freqsgd.data.malformed import MalformedRows
 from freqsgd.data.option_checks import without_types
 from freqsgd.data.options import DataOptions
 from freqsgd.data.samples import SampleReader
-from freqsgd.data.schema import file_schema, header_hint
+from freqsgd.data.schema import file_schema
 from freqsgd.data.sources import Request
 from freqsgd.data.synthetic import generate_clicks
 from freqsgd.data.tables import table_columns
