@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -16,7 +17,7 @@ from freqsgd.streams.hash_encoder import HashEncoder, open_encoder
 from freqsgd.training.model_folder import load_encoder, save_model
 from freqsgd.training.predict import predict_file, probabilities
 from freqsgd.training.predictor import predictor_for
-from tests.streams.days_of_files import frame_of, stream_of, write
+from tests.streams.days_of_files import frame_of, slow_ids, stream_of, write
 
 
 @pytest.fixture
@@ -41,6 +42,44 @@ def test_predictions_of_raw_files_have_the_bits_of_training(tmp_path, model, kin
     assert found.tobytes() == wanted.tobytes()
     predict_file(tmp_path / "model", str(tmp_path / f"new{kind}"), tmp_path / "out.csv")
     assert len(pl.read_csv(tmp_path / "out.csv")) == 300
+
+
+def as_pandas(frame):
+    """The frame as pandas has it: integers beside a missing value are floats."""
+    floats = frame["user"].cast(pl.Float64).to_numpy()
+    return pd.DataFrame({"user": floats, "item": frame["item"].to_list()})
+
+
+WRITERS = {
+    "integers.csv": lambda frame, path: frame.write_csv(path),
+    "integers.parquet": lambda frame, path: frame.write_parquet(path),
+    "pandas.csv": lambda frame, path: as_pandas(frame).to_csv(path, index=False),
+    "pandas.tsv": lambda frame, path: as_pandas(frame).to_csv(path, index=False, sep="\t"),
+    "quoted.csv": lambda frame, path: as_pandas(frame).to_csv(path, index=False, quoting=1),
+    "decimals.csv": lambda frame, path: as_pandas(frame).to_csv(
+        path, index=False, float_format="%.2f"
+    ),
+    "floats.parquet": lambda frame, path: pl.DataFrame(
+        {"user": as_pandas(frame)["user"].to_numpy(), "item": frame["item"]}
+    ).write_parquet(path),
+    "text.parquet": lambda frame, path: frame.with_columns(
+        pl.col("user").cast(pl.Float64).cast(pl.String)
+    ).write_parquet(path),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_integers_that_became_floats_get_the_predictions_of_integers(tmp_path, model, name):
+    frame = frame_of(300, 0).select("user", "item")
+    assert frame["user"].null_count()
+    WRITERS[name](frame, tmp_path / name)
+    if name in ("pandas.csv", "pandas.tsv", "quoted.csv", "decimals.csv"):
+        assert b"3.0" in (tmp_path / name).read_bytes()
+    (ids,) = open_encoder(tmp_path / "model").encode_file(str(tmp_path / name))
+    assert ids.tolist() == slow_ids(frame)
+    found = np.concatenate(list(probabilities(tmp_path / "model", str(tmp_path / name))))
+    wanted = 1 / (1 + np.exp(-predictor_for(model).predict(np.array(slow_ids(frame), np.int32))))
+    assert np.allclose(found, wanted, rtol=1e-5)
 
 
 def test_an_encoder_is_the_same_after_loading(tmp_path, model):
@@ -76,7 +115,7 @@ def test_encoders_that_do_not_fit(tmp_path, model):
     described = json.loads(path.read_text())
     del described["checksum"]  # as earlier versions wrote it
     for changed, message in (
-        ({"version": 2}, "hashed by version 2"),
+        ({"version": 1}, "hashed by version 1"),  # other rows for 3.0
         ({"format": 9}, "the format is 9"),
         ({"rows": [7, 7]}, "belong to another model"),
         ({"rows": [7]}, "damaged"),

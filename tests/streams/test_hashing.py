@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from freqsgd.data.blocks import Block
+from freqsgd.data.blocks import Block, RawText
 from freqsgd.data.columns import Column
 from freqsgd.data.dataset import ABSENT, DataWarning
 from freqsgd.streams.hash_coder import HashCoder
@@ -19,6 +19,36 @@ TEXTS = [
     *("0", "-0", "00", "007", "7", "-7", "--7", "-", "1e3", "12345678", "123456789012345678"),
     *("9223372036854775807", "9223372036854775808", "-9223372036854775808"),
     *("-9223372036854775809", "18446744073709551617", "99999999999999999999", "٣", "1\x00"),
+    *(
+        "3.0",
+        "-12.00",
+        "0.0",
+        "-0.0",
+        "3." + "0" * 50,
+        "3.",
+        "3.5",
+        "3.05",
+        "3.50",
+        ".0",
+        "-.0",
+        ".",
+    ),
+    *(
+        "-.",
+        "3..0",
+        "3.0.0",
+        "3.-0",
+        "3.0e0",
+        "3.0 ",
+        " 3.0",
+        "+3.0",
+        "03.0",
+        "-03.0",
+        "3,0",
+        "3.0\x00",
+    ),
+    *("9223372036854775807.0", "9223372036854775808.0", "-9223372036854775808.000"),
+    *("-9223372036854775809.0", "12345678901234567890.0", "0" * 30 + ".0", "a.0", "1a.0"),
 ]
 
 
@@ -45,8 +75,31 @@ def test_texts_and_integers_as_in_plain_python(rows, field):
 
 def test_texts_of_any_length_and_place():
     rng = np.random.default_rng(0)
-    texts = ["".join(rng.choice(list("01239a-é"), n % 23)) for n in range(20_000)]
+    texts = ["".join(rng.choice(list("0001239a-.é"), n % 23)) for n in range(20_000)]
     assert hashed(texts) == [slow_row(0, text, ROWS) for text in texts]
+
+
+WHOLE = [*("3.0", "-12.00", "0.0", "-0.0", "7." + "0" * 50), "9223372036854775807.0"]
+OTHERS = ("3.", "3.5", ".0", "3.0e0", "3e0", "03.0", "+3.0", " 3.0", "-0", "9223372036854775808.0")
+
+
+def test_a_whole_number_written_as_a_float_is_that_integer_and_nothing_else_is():
+    numbers = [3, -12, 0, 0, 7, 2**63 - 1]
+    assert hashed(WHOLE) == hashed(numbers, pl.Int64)
+    assert hashed(WHOLE) == [slow_row(0, number, ROWS) for number in numbers]
+    assert len({*hashed(OTHERS), *hashed(["3", "0", "9223372036854775808", "-0.0"])}) == 13
+
+
+def test_text_of_floats_is_hashed_in_files_without_quotes_as_in_frames():
+    data = "".join(f"{text};{text[::-1]}\n" for text in WHOLE + list(OTHERS)).encode()
+    stops = np.array([n for n, byte in enumerate(data) if byte in b";\n"], np.int32).reshape(-1, 2)
+    columns = [Column("a"), Column("b")]
+    block = Block(
+        pl.DataFrame(), RawText(data, stops, ["a", "b"]), np.arange(len(stops)), "line", [], 1
+    )
+    found = HashCoder(columns, [ROWS, ROWS]).code(block)
+    wanted = [(slow_row(0, t, ROWS), slow_row(1, t[::-1], ROWS)) for t in (*WHOLE, *OTHERS)]
+    assert found.tolist() == [list(row) for row in wanted]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """Rows of tables by hashing, compiled.
 
 A token is a pair of a field and a value. An integer is hashed as that number, and so is a text that
-is how one writes an integer of 64 bits: so it makes no difference whether a file holds text or
-numbers. Any other text is hashed by its bytes; a missing value is the empty text. The upper bits of
-hash times rows are the row.
+writes an integer of 64 bits, as ``3`` or as the floats ``3.0`` and ``3.00``: so it makes no
+difference whether a file holds text or numbers, nor whether pandas made floats of integers beside a
+missing value. Any other text (``3.``, ``3.5``, ``3e0``, ``03``) is hashed by its bytes; a missing
+value is the empty text. The upper bits of hash times rows are the row.
 
 Saved models depend on every number here: ``VERSION`` must rise when one changes.
 """
@@ -19,14 +20,14 @@ from freqsgd.data.hashing import word_at
 
 __all__ = ["VERSION", "hash_integers", "hash_rows"]
 
-VERSION = 1
+VERSION = 2  # 1: 3.0 was hashed by its bytes
 
 _FIELDS, _TEXTS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
 _MIX_1, _MIX_2 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
 _33, _32, _LOW = np.uint64(33), np.uint64(32), np.uint64(0xFFFFFFFF)
 _TEN, _LARGEST = np.uint64(10), np.uint64(2**63 - 1)
 _MOST_DIGITS = 19  # of an integer of 64 bits
-_ZERO, _NINE, _MINUS = ord("0"), ord("9"), ord("-")
+_ZERO, _NINE, _MINUS, _POINT = ord("0"), ord("9"), ord("-"), ord(".")
 
 
 @inlined
@@ -77,6 +78,27 @@ def _is_integer(data: Any, start: Any, stop: Any) -> Any:
     return True, ~value + np.uint64(1) if negative else value
 
 
+@inlined
+def _ends_as_float(data: Any, start: Any, stop: Any) -> Any:
+    """Whether the bytes may be a whole number as a float: most texts are told by two bytes."""
+    if stop - start < 3 or data[stop - 1] != _ZERO:
+        return False
+    return data[stop - 2] == _POINT or data[stop - 2] == _ZERO
+
+
+@called
+def _is_whole_float(data: Any, start: Any, stop: Any) -> Any:
+    """Whether bytes with a zero at the end are an integer or -0, a point and zeros; and which."""
+    point = stop - 1
+    while point > start and data[point] == _ZERO:
+        point -= 1
+    if data[point] != _POINT:
+        return False, np.uint64(0)
+    if point - start == 2 and data[start] == _MINUS and data[start + 1] == _ZERO:
+        return True, np.uint64(0)
+    return _is_integer(data, start, point)
+
+
 @compiled
 def hash_integers(values: Any, missing: Any, field: Any, rows: Any, out: Any) -> None:
     """Rows of integers of a field.
@@ -112,6 +134,8 @@ def hash_rows(words: Any, stops: Any, places: Any, rows: Any, out: Any) -> None:
             field = places[0, cell]
             if field >= 0:
                 integer, value = _is_integer(data, start, stop)
+                if not integer and _ends_as_float(data, start, stop):
+                    integer, value = _is_whole_float(data, start, stop)
                 if integer:
                     value = _mixed(value ^ keys[cell])
                 else:
