@@ -69,7 +69,7 @@ def test_cfadam_takes_the_place_of_adam_in_a_dlrm(tmp_path: Path) -> None:
     assert cfadam > adam - 0.005
     of_adam, of_cfadam = numbers("tables", told)[:2]
     rows = 20_000 + 5000 + 1000 + 100
-    assert of_cfadam == 4 * rows + 4 * 16 * 8  # a counter per row, a number per column
+    assert of_cfadam < 1.01 * 4 * rows  # a counter per row, some numbers per table
     assert of_adam > 2 * 16 * 4 * rows  # two numbers per weight
 
 

@@ -306,20 +306,40 @@ def _decay_rows(table, rows, before, count, weights, sources):
 
 
 @compiled
+def _next_block(table, i, shard, shards, itemsize, rows, offsets):
+    """Collect the next rows of a shard and where their gradients are, and prefetch both.
+
+    Returns how many there are, and where to go on.
+    """
+    dim, length, address = table.dim, table.ids_len, table.weight
+    dense, stride, repeat = table.ids == 0, table.ids_stride, table.repeat
+    values_address, values_stride, padding = table.values, table.values_stride, table.padding
+    scattered, mask, row_bytes = values_stride != dim, shards - 1, dim * itemsize
+    ids = numba.carray(pointer(table.ids), length * stride, dtype=np.int64)
+    filled = 0
+    while filled < BLOCK and i < length:
+        row = i if dense else ids[i * stride]
+        if row & mask == shard and row != padding:
+            rows[filled] = row
+            offsets[filled] = (i if repeat == 1 else i // repeat) * values_stride
+            prefetch_row(address + row * row_bytes, row_bytes)
+            if scattered:
+                prefetch_row(values_address + offsets[filled] * itemsize, row_bytes)
+            filled += 1
+        i += 1
+    return filled, i
+
+
+@compiled
 def _add(table, shard, shards, weights, sources):
     """Add ``-eta * gradient`` to the rows of one shard, a block of rows at a time."""
     # Fields become locals: the compiler cannot know that writing weights leaves the record alone.
     n, unseen, sign = table.n, table.unseen, table.sign
     lr, power, max_lr = table.lr, table.power, table.cap
     dim, length, address = table.dim, table.ids_len, table.weight
-    dense, stride, repeat = table.ids == 0, table.ids_stride, table.repeat
-    values_address, values_stride, padding = table.values, table.values_stride, table.padding
-    scattered = values_stride != dim
-    mask = shards - 1
+    values_address, values_stride = table.values, table.values_stride
     itemsize = weights.itemsize
-    row_bytes = dim * itemsize
     whole = dim - dim % LANES
-    ids = numba.carray(pointer(table.ids), length * stride, dtype=np.int64)
     source = numba.carray(pointer(table.source), table.rows, dtype=sources.dtype)
     weight = numba.carray(pointer(address), table.rows * dim, dtype=weights.dtype)
     values = numba.carray(pointer(values_address), length * values_stride, dtype=weights.dtype)
@@ -329,17 +349,7 @@ def _add(table, shard, shards, weights, sources):
     rates = np.empty(BLOCK, np.float64)
     i = 0
     while i < length:
-        filled = 0
-        while filled < BLOCK and i < length:
-            row = i if dense else ids[i * stride]
-            if row & mask == shard and row != padding:
-                rows[filled] = row
-                offsets[filled] = (i if repeat == 1 else i // repeat) * values_stride
-                prefetch_row(address + row * row_bytes, row_bytes)
-                if scattered:
-                    prefetch_row(values_address + offsets[filled] * itemsize, row_bytes)
-                filled += 1
-            i += 1
+        filled, i = _next_block(table, i, shard, shards, itemsize, rows, offsets)
         for k in range(filled):
             number = source[rows[k]]
             rates[k] = (unseen if number == 0 else float(number)) / n
@@ -363,15 +373,10 @@ def _add_by_column(table, shard, shards, weights, sources):
     n, unseen, sign = table.n, table.unseen, table.sign
     lr, least, rare, largest = table.lr, table.least, table.rare, table.largest
     dim, length, address = table.dim, table.ids_len, table.weight
-    dense, stride, repeat = table.ids == 0, table.ids_stride, table.repeat
-    values_address, values_stride, padding = table.values, table.values_stride, table.padding
-    scattered = values_stride != dim
-    mask = shards - 1
+    values_address, values_stride = table.values, table.values_stride
     number = weights.dtype.type
     itemsize = weights.itemsize
-    row_bytes = dim * itemsize
     whole = dim - dim % LANES
-    ids = numba.carray(pointer(table.ids), length * stride, dtype=np.int64)
     source = numba.carray(pointer(table.source), table.rows, dtype=sources.dtype)
     weight = numba.carray(pointer(address), table.rows * dim, dtype=weights.dtype)
     values = numba.carray(pointer(values_address), length * values_stride, dtype=weights.dtype)
@@ -384,17 +389,7 @@ def _add_by_column(table, shard, shards, weights, sources):
     bounds = np.empty(BLOCK, np.float64)
     i = 0
     while i < length:
-        filled = 0
-        while filled < BLOCK and i < length:
-            row = i if dense else ids[i * stride]
-            if row & mask == shard and row != padding:
-                rows[filled] = row
-                offsets[filled] = (i if repeat == 1 else i // repeat) * values_stride
-                prefetch_row(address + row * row_bytes, row_bytes)
-                if scattered:
-                    prefetch_row(values_address + offsets[filled] * itemsize, row_bytes)
-                filled += 1
-            i += 1
+        filled, i = _next_block(table, i, shard, shards, itemsize, rows, offsets)
         for k in range(filled):
             count = source[rows[k]]
             rates[k] = max((unseen if count == 0 else float(count)) / n, least)
