@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import gc
 import io
 import math
 import warnings
+import weakref
 
 import pytest
 import torch
@@ -387,6 +389,39 @@ def test_a_model_given_as_a_whole_has_its_tables_found_and_watched():
     assert "exp_avg" in opt.state[model.head.weight]
 
 
+def test_weights_that_are_frozen_at_first_are_trained_later():
+    model = Bags(sparse=False)
+    model.requires_grad_(False)
+    model.head.weight.requires_grad_(True)
+    opt = CFAdam(model)
+    before = copy.deepcopy(model.state_dict())
+    train(model, opt, range(1))
+    assert torch.equal(model.table.weight, before["table.weight"])
+    model.requires_grad_(True)
+    train(model, opt, range(1, 2))
+    for name, value in model.state_dict().items():
+        assert not torch.equal(value, before[name]), name
+    assert int(opt.counts(model.table.weight).sum()) == 64
+
+
+def test_a_watched_table_in_eval_mode_is_refused_in_words():
+    model = Bags(sparse=False).eval()
+    opt = CFAdam(model)
+    loss_of(model, random_ids(0)).backward()
+    with pytest.raises(RuntimeError, match=r"was in eval mode.*call model.train\(\)"):
+        opt.step()
+
+
+def test_a_model_does_not_keep_an_optimizer_that_nobody_holds():
+    model = Bags(sparse=False)
+    gone = weakref.ref(CFAdam(model))
+    gc.collect()
+    assert gone() is None
+    opt = CFAdam(model)
+    train(model, opt, range(2))
+    assert int(opt.counts(model.table.weight).sum()) == 2 * 64
+
+
 def test_a_weight_that_an_output_layer_shares_is_trained_by_adamw():
     class Tied(nn.Module):
         def __init__(self):
@@ -577,7 +612,7 @@ def test_damaged_state_is_refused(name, value):
 def test_the_state_of_adam_is_not_taken_for_ours():
     model = Bags(sparse=False)
     adam = torch.optim.AdamW(model.parameters())
-    with pytest.raises(ValueError, match="not the state of a CFAdam"):
+    with pytest.raises(ValueError, match=r"not the state of a CFAdam.*CFAdam.from_adam"):
         CFAdam(model.parameters()).load_state_dict(adam.state_dict())
 
 
@@ -613,6 +648,9 @@ def test_what_cannot_be_taken_over_is_refused():
     counts = torch.ones(20, dtype=torch.int64)
     with pytest.raises(TypeError, match="needs an Adam or AdamW, got SGD"):
         CFAdam.from_adam(torch.optim.SGD(model.parameters(), 0.1), {table: counts})
+    for wrong in ({"table.weight": counts}, counts):
+        with pytest.raises(TypeError, match="counts must be a dict of parameters"):
+            CFAdam.from_adam(torch.optim.Adam(model.parameters()), wrong)
     with pytest.raises(ValueError, match="amsgrad"):
         CFAdam.from_adam(torch.optim.Adam(model.parameters(), amsgrad=True), {table: counts})
     with pytest.raises(ValueError, match="decays as AdamW does"):

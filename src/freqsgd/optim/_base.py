@@ -45,6 +45,7 @@ class FrequencyOptimizer(Optimizer):
 
     _state_keys: frozenset[str] = COUNTER_KEYS  # what a parameter's state may hold
     _group_marks: frozenset[str]  # options by which saved groups are known to be this optimizer's
+    _takeover = "load the model alone"  # what to do with a model that another optimizer trained
     _remedy: str  # what to do about a table that is taken for an ordinary weight
     _sums_squares = False  # whether a watch reports the gradients of occurrences
     _own_watch: Watch | None = None  # of an optimizer that was given a model
@@ -394,7 +395,7 @@ class FrequencyOptimizer(Optimizer):
                 found = [f"lack {missing}"] * bool(missing) + [f"hold {strange}"] * bool(strange)
                 raise ValueError(
                     f"this is not the state of a {name}: its groups {' and '.join(found)}. Load it "
-                    f"into the optimizer that saved it; to go on with {name}, load the model alone"
+                    f"into the optimizer that saved it; to go on with {name}, {self._takeover}"
                 )
             self._check_group(self._renamed({**self.defaults, **group}))
 
@@ -404,7 +405,7 @@ class FrequencyOptimizer(Optimizer):
             name = type(self).__name__
             raise ValueError(
                 f"this is not the state of a {name}: it holds {sorted(strange)}. Load it into the "
-                f"optimizer that saved it; to go on with {name}, load the model alone"
+                f"optimizer that saved it; to go on with {name}, {self._takeover}"
             )
         check_state(state, param.shape[0] if param.dim() else 1)
 

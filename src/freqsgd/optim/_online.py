@@ -44,11 +44,19 @@ class CountingOptimizer(FrequencyOptimizer):
         if not self._is_marked(param, group):
             return False
         if update.grad is not None and update.grad.any():
+            remedy = (
+                "call freqsgd.watch(model, optimizer) once, or optimizer.observe(param, ids) for "
+                "each batch"
+            )
+            if any(watch.watches(param) for watch in self._watches):
+                remedy = (
+                    "its module is watched, but was in eval mode, was not called, or ran without "
+                    "gradients: call model.train(), checkpoint activations with "
+                    "use_reentrant=False, or call optimizer.observe(param, ids) for each batch"
+                )
             raise RuntimeError(
                 f"a table of shape {tuple(param.shape)} has a dense gradient, which does not say "
-                "which rows the batch held: call freqsgd.watch(model, optimizer) once, or "
-                "optimizer.observe(param, ids) for each batch (under activation checkpointing, "
-                "watch needs use_reentrant=False)"
+                f"which rows the batch held: {remedy}"
             )
         self._counters(param, group)
         return True

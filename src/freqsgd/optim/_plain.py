@@ -87,7 +87,7 @@ def non_finite(param: Tensor) -> ValueError:
     """The error that a gradient with NaN or infinity gives."""
     return ValueError(
         f"the gradient of a parameter of shape {tuple(param.shape)} holds NaN or infinity; nothing "
-        "was updated. Lower lr or set max_lr, clip gradients, or look for NaN in the inputs"
+        "was updated. Lower lr, bound the steps or the gradients, or look for NaN in the inputs"
     )
 
 

@@ -97,6 +97,7 @@ class CFAdam(CountingOptimizer):
     )
     _sums_squares = True
     _group_marks = frozenset({"betas", "clip"})
+    _takeover = "load the model alone, or take over from Adam by CFAdam.from_adam"
     _remedy = (
         "It is trained by AdamW, with two floats of state per weight. Pass the model itself, "
         "CFAdam(model, ...), or call freqsgd.watch(model, optimizer)"
@@ -153,6 +154,8 @@ class CFAdam(CountingOptimizer):
         """
         if not isinstance(optimizer, Adam | AdamW):
             raise TypeError(f"from_adam needs an Adam or AdamW, got {type(optimizer).__name__}")
+        if not isinstance(counts, Mapping) or not all(isinstance(p, Tensor) for p in counts):
+            raise TypeError("counts must be a dict of parameters and their integer tensors")
         known = {id(p) for group in optimizer.param_groups for p in group["params"]}
         for param in counts:
             if id(param) not in known:

@@ -29,7 +29,7 @@ def param_groups(model: nn.Module) -> list[dict[str, Any]]:
         >>> opt = CFSGD([{**tables, "max_lr": 10.0}, {**rest, "lr": 0.01}], lr=0.5)
     """
     tables = {id(module.weight) for module in model.modules() if isinstance(module, TABLES)}
-    return _split(model, tables)
+    return _split([param for param in model.parameters() if param.requires_grad], tables)
 
 
 def tables_of(model: nn.Module) -> list[Tensor]:
@@ -52,11 +52,11 @@ def groups_of(model: nn.Module) -> list[dict[str, Any]]:
     for module in model.modules():
         if not isinstance(module, TABLES):
             tables -= {id(param) for param in module.parameters(recurse=False)}
-    return [group for group in _split(model, tables) if group["params"]]
+    # Frozen weights too, which may be trained later.
+    return [group for group in _split([*model.parameters()], tables) if group["params"]]
 
 
-def _split(model: nn.Module, tables: set[int]) -> list[dict[str, Any]]:
-    params = [param for param in model.parameters() if param.requires_grad]
+def _split(params: list[nn.Parameter], tables: set[int]) -> list[dict[str, Any]]:
     return [
         {"params": [param for param in params if id(param) in tables], "table": True},
         {"params": [param for param in params if id(param) not in tables]},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Protocol
@@ -83,7 +84,7 @@ class Watch:
     """
 
     # What a copy starts with.
-    _optimizer: Observer | None = None
+    _reference: weakref.ref[Observer] | None = None
     _process_group: Any = None
     _modules: Sequence[Any] = ()
     _handles: Sequence[Any] = ()
@@ -126,8 +127,12 @@ class Watch:
         return self._process_group is not None
 
     def attach(self, optimizer: Observer) -> None:
-        """Tell this optimizer from now on."""
-        self._optimizer = optimizer
+        """Tell this optimizer from now on, as long as somebody else holds it."""
+        self._reference = weakref.ref(optimizer)
+
+    @property
+    def _optimizer(self) -> Observer | None:
+        return None if self._reference is None else self._reference()
 
     def watches(self, param: Tensor) -> bool:
         """Whether ``param`` is a table whose forward passes are counted."""
@@ -221,7 +226,7 @@ class Watch:
             handle.remove()
         if self._optimizer is not None:
             self._optimizer._watches.remove(self)
-            self._optimizer = None
+            self._reference = None
 
     def __enter__(self) -> Watch:
         return self
