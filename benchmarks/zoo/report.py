@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from benchmarks.zoo.models import MODELS
 from benchmarks.zoo.questions import Cell, mean_and_sd
 
+SPACE = "\N{NO-BREAK SPACE}"
+
 
 def untuned_table(cells: list[Cell]) -> str:
     """Return the table of question (a): Adam, CFAdam, and CFAdam minus Adam."""
@@ -66,7 +68,7 @@ def _outcome(cell: Cell | None, part: str) -> str:
     if values is None:
         return f"diverged, {cell.diverged} seeds"
     mean, sd = mean_and_sd(values)
-    return f"{mean:.4f} ± {sd:.4f}" if len(values) > 1 else f"{mean:.4f}"
+    return f"{mean:.4f}{SPACE}±{SPACE}{sd:.4f}" if len(values) > 1 else f"{mean:.4f}"
 
 
 def _difference(adam: tuple[float, ...] | None, cfadam: tuple[float, ...] | None) -> str:
