@@ -464,6 +464,21 @@ def test_an_embedding_with_a_forward_pass_of_its_own_is_trained_by_adamw_and_thi
     assert "counts" not in opt.state[model.weight]
 
 
+def test_a_watched_embedding_may_return_anything():
+    class Pair(nn.Embedding):
+        def forward(self, ids):
+            found = super().forward(ids)
+            return found, 8 * found
+
+    table = Pair(20, 3)
+    opt = CFAdam(table.parameters(), betas=(0.9, 0.0))
+    freqsgd.watch(table, opt)
+    table(torch.tensor([1, 1, 2]))[1].sum().backward()
+    opt.step()
+    rows = table.weight.grad.double().square().sum(0)
+    torch.testing.assert_close(opt.state[table.weight]["square_avg"], rows)
+
+
 def test_parameters_alone_with_dense_gradients_are_trained_by_adamw_and_this_is_said():
     model = Bags(sparse=False)
     opt = CFAdam(model.parameters())

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 
 TABLES = (nn.Embedding, nn.EmbeddingBag)  # the modules whose weights are tables
+FORWARDS = [kind.forward for kind in TABLES]  # a subclass may look up other ids
 
 
 def rows_of(param: Tensor) -> tuple[Tensor | None, Tensor | None]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from freqsgd.optim._parameters import TABLES
+from freqsgd.optim._parameters import FORWARDS, TABLES
 
 __all__ = ["param_groups"]
 
@@ -37,9 +37,8 @@ def tables_of(model: nn.Module) -> list[Tensor]:
 
     A subclass with a forward pass of its own may look up other ids or change what it finds.
     """
-    forwards = [kind.forward for kind in TABLES]
     modules = [module for module in model.modules() if isinstance(module, TABLES)]
-    return [module.weight for module in modules if type(module).forward in forwards]
+    return [module.weight for module in modules if type(module).forward in FORWARDS]
 
 
 def groups_of(model: nn.Module) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from freqsgd.optim._counting import Observation, State
 from freqsgd.optim._moments import MomentsHook, probe_of
-from freqsgd.optim._parameters import TABLES
+from freqsgd.optim._parameters import FORWARDS, TABLES
 from freqsgd.optim._plain import wide
 
 __all__ = ["Watch", "watch"]
@@ -159,7 +159,8 @@ class Watch:
         # A sparse gradient that nothing merges holds every occurrence itself.
         state = self._optimizer.state[module.weight]
         merged = self.gathers or "merged" in state
-        if self._optimizer._sums_squares and (merged or not module.sparse):
+        known = type(module).forward in FORWARDS  # else the output may be anything
+        if self._optimizer._sums_squares and known and (merged or not module.sparse):
             output.register_hook(MomentsHook(self._tell_moments, state, module, call))
 
     def _tell_moments(self, param: Tensor, moments: Tensor) -> None:
