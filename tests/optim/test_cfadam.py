@@ -558,6 +558,20 @@ def test_new_rows_start_uncounted_and_the_rest_goes_on():
     assert opt.state[table.weight]["steps"] == 2
 
 
+def test_the_state_of_a_small_watched_table_that_has_grown_can_be_loaded():
+    table = nn.Embedding(4, 3)
+    opt = CFAdam(table)
+    for _ in range(2):
+        table(torch.tensor([1, 1, 2])).sum().backward()
+        opt.step()
+        opt.zero_grad()
+    old = table.weight
+    table.weight = nn.Parameter(torch.cat([old.detach(), torch.randn(9, 3)]))
+    opt.resize(old, table.weight)
+    opt.load_state_dict(opt.state_dict())
+    assert opt.counts(table.weight).tolist() == [0, 4, 2] + [0] * 10
+
+
 def test_a_table_may_not_change_its_columns():
     table = nn.Embedding(4, 3, sparse=True)
     opt = CFAdam(table.parameters())

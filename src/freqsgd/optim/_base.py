@@ -182,6 +182,8 @@ class FrequencyOptimizer(Optimizer):
             state[name] = torch.cat(
                 [state[name], state[name].new_zeros(grown, *state[name].shape[1:])]
             )
+        for name in ("probe", "moments"):  # they may be of fewer rows than are compared now
+            state.pop(name, None)
         group["params"] = [new if p is param else p for p in group["params"]]
         if state:
             self.state[new] = state

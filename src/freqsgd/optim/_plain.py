@@ -100,7 +100,7 @@ def apply(update: Update) -> None:
     if update.grad is None:
         return
 
-    grad = working(-update.grad if update.maximize else update.grad)
+    grad = _working(-update.grad if update.maximize else update.grad)
     if not update.table:
         _ordinary_step(param, grad, law.rate(1.0), law.decay(1.0, 1.0))
         return
@@ -112,7 +112,7 @@ def apply(update: Update) -> None:
     if law.weight_decay > 0 and gains is not None and update.batch is not None:
         rows, gained = gains
         part = law.decay(update.frequencies(rows), wide(gained) / update.batch.added)
-        decay = _scale_rows(working(param[rows]), part)
+        decay = _scale_rows(_working(param[rows]), part)
         if ids is None:
             delta.index_add_(0, rows, decay)
         else:  # decay is one more occurrence of each distinct row
@@ -145,14 +145,14 @@ def count(counts: Tensor, batch: Batch, *, distinct: bool) -> tuple[Tensor, Tens
 
 def _ordinary_step(param: Tensor, grad: Tensor, rate: float, decay: float) -> None:
     if grad.dtype != param.dtype:
-        _subtract(param, grad * rate + working(param) * decay)
+        _subtract(param, grad * rate + _working(param) * decay)
         return
     if decay:
         param.mul_(1 - decay)
     param.add_(grad, alpha=-rate)
 
 
-def working(x: Tensor) -> Tensor:
+def _working(x: Tensor) -> Tensor:
     """Compute on 16-bit weights in float32, so that they are rounded once."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
@@ -169,7 +169,7 @@ def _scale_rows(x: Tensor, factor: Tensor) -> Tensor:
 
 
 def _subtract(param: Tensor, delta: Tensor) -> None:
-    param.copy_(working(param) - delta)
+    param.copy_(_working(param) - delta)
 
 
 def _subtract_rows(param: Tensor, ids: Tensor, delta: Tensor) -> None:
@@ -178,4 +178,4 @@ def _subtract_rows(param: Tensor, ids: Tensor, delta: Tensor) -> None:
         return
     rows, inverse = ids.unique(return_inverse=True)
     total = delta.new_zeros(rows.numel(), param.shape[1]).index_add_(0, inverse, delta)
-    param[rows] = (working(param[rows]) - total).to(param.dtype)
+    param[rows] = (_working(param[rows]) - total).to(param.dtype)
