@@ -15,8 +15,8 @@ from freqsgd.data.dataset import DataError
 from freqsgd.data.option_checks import real_number, whole_number
 from freqsgd.export.vectors import Neighbor, Vectors
 from freqsgd.nn.word2vec import WordModel
+from freqsgd.training.checkpoint import MODEL
 from freqsgd.training.interrupt import InterruptedFitError
-from freqsgd.training.model_folder import MODEL
 from freqsgd.training.rules import Rule
 from freqsgd.training.text_rules import check_rule
 from freqsgd.training.text_settings import TextSettings

@@ -56,17 +56,3 @@ def test_info_of_a_file_names_its_columns_or_describes_its_samples(tmp_path):
 
 def test_info_of_generated_samples():
     assert "450,000" in run("info", "synthetic")
-
-
-def test_verify_counts_and_fails_on_what_was_not_published(ratings):
-    runner = CliRunner().invoke(app, ["verify", "movielens-1m"])
-    assert "rows: 100 (published: 1,000,209)" in runner.stdout
-    assert "distinct values of user: 7 (published: 6,040)" in runner.stdout
-    assert isinstance(runner.exception, DataError)
-    assert "not the published file" in str(runner.exception)
-
-
-def test_verify_counts_malformed_rows(ratings):
-    ratings.write_text(ratings.read_text() + "1::2\nx\n")
-    runner = CliRunner().invoke(app, ["verify", "movielens-1m"])
-    assert "malformed rows: 2" in runner.stdout

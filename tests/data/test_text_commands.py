@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from freqsgd.cli.data import app
 from freqsgd.data import download
 from freqsgd.data.catalogue import known_dataset
-from freqsgd.data.dataset import DataError
 
 TEXT = {"train": "Tea and tea \n \n = Tea = \n" * 30, "valid": "tea <unk> \n", "test": "and \n"}
 
@@ -58,16 +57,6 @@ def test_info_of_text_of_ones_own(wikitext):
     found = facts(str(wikitext / "wiki.train.tokens"), "--text")
     assert found["paragraphs"] == "54 train, 3 validation, 3 test"
     assert "made when it is used" in facts("zipf-text")["encoded at"]
-
-
-def test_verify_counts_words_and_line_ends(wikitext):
-    runner = CliRunner().invoke(app, ["verify", "wikitext-2"])
-    assert "words and line ends, train: 270 (published: 2,088,628)" in runner.stdout
-    assert "words and line ends, validation: 3 (published: 217,646)" in runner.stdout
-    assert "words and line ends, test: 2 (published: 245,569)" in runner.stdout
-    assert "not the published file" in str(runner.exception)
-    with pytest.raises(DataError, match="zipf-text is generated"):
-        run("verify", "zipf-text")
 
 
 def test_get_unpacks_all_files_of_wikitext(cache, monkeypatch):

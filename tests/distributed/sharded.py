@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from freqsgd.data.dataset import Field
+from freqsgd.data.fields import Field
 from freqsgd.training import Rule, Settings
 from freqsgd.training.one_pass import fit_stream
 from freqsgd.training.stream_pass import Pass, StreamProgress

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from freqsgd.data.dataset import Field
+from freqsgd.data.fields import Field
 from freqsgd.distributed.exchange import row_wise_rows, row_wise_sums, table_wise
 from freqsgd.distributed.planning import Workload
 from freqsgd.distributed.workloads import of_fields

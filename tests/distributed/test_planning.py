@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freqsgd.data.dataset import Field
+from freqsgd.data.fields import Field
 from freqsgd.distributed.libraries import require_torchrec
 from freqsgd.distributed.planning import (
     COUNTER_SGD,

@@ -13,7 +13,8 @@ from freqsgd.data.dataset import DataError
 from freqsgd.data.lock import LOCK, locked
 from freqsgd.distributed.convert import convert
 from freqsgd.training import Rule, Settings, checkpoint, fit
-from freqsgd.training.model_folder import MODEL, load_model
+from freqsgd.training.checkpoint import MODEL
+from freqsgd.training.model_folder import load_model
 from freqsgd.training.one_pass import fit_stream
 from freqsgd.training.resuming import CHECKPOINT
 from tests.integration.ranks import Ranks

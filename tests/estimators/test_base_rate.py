@@ -9,7 +9,8 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from freqsgd import DeepFMClassifier, FMClassifier
-from freqsgd.data.dataset import DataError, Dataset, Splits
+from freqsgd.data.dataset import DataError, Dataset
+from freqsgd.data.splits import Splits
 from freqsgd.estimators.base_rate import shift_to_base_rate
 from freqsgd.estimators.inputs import hold_out
 from tests.estimators.made_up import clicks

@@ -15,7 +15,9 @@ from scipy.sparse import csr_array
 from sklearn.metrics import log_loss, roc_auc_score
 
 from freqsgd import DeepFMClassifier, FMClassifier
-from freqsgd.data.dataset import DataError, Dataset, DataWarning, Field, Splits
+from freqsgd.data.dataset import DataError, Dataset, DataWarning
+from freqsgd.data.fields import Field
+from freqsgd.data.splits import Splits
 from freqsgd.training import Rule, Settings, fit
 from freqsgd.training.find_lr import find_lr
 from tests.data import slow

@@ -8,7 +8,8 @@ import pytest
 
 from freqsgd.data.blocks import Block, RawText
 from freqsgd.data.columns import Column
-from freqsgd.data.dataset import ABSENT, DataWarning
+from freqsgd.data.dataset import DataWarning
+from freqsgd.data.fields import ABSENT
 from freqsgd.streams.hash_coder import HashCoder
 from tests.streams.slow_hash import slow_row
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from freqsgd.data.dataset import Dataset, Field, Splits
+from freqsgd.data.dataset import Dataset
+from freqsgd.data.fields import Field
+from freqsgd.data.splits import Splits
 
 
 def dataset(rows=3000, sizes=(60, 40), seed=0, name="made-up"):

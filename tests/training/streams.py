@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from freqsgd.data.dataset import Field
+from freqsgd.data.fields import Field
 from freqsgd.streams.stream import Chunk
 
 

@@ -8,7 +8,7 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from freqsgd import CFSGD
-from freqsgd.data.dataset import Field
+from freqsgd.data.fields import Field
 from freqsgd.nn import FM, DeepFM
 from freqsgd.training import Settings
 from freqsgd.training.engine import engine_for

@@ -11,7 +11,9 @@ import pytest
 import torch
 from scipy import stats
 
-from freqsgd.data.dataset import DataError, Dataset, Field, Splits
+from freqsgd.data.dataset import DataError, Dataset
+from freqsgd.data.fields import Field
+from freqsgd.data.splits import Splits
 from freqsgd.training import Rule, Settings, compare, fit
 from freqsgd.training.engine import engine_for
 from freqsgd.training.gradients import bucket_norms, buckets, squared_norms

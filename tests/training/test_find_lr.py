@@ -6,8 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from freqsgd.data.dataset import ABSENT, Dataset, DataWarning, Field, Splits
+from freqsgd.data.dataset import Dataset, DataWarning
+from freqsgd.data.fields import ABSENT, Field
 from freqsgd.data.options import DataOptions, load
+from freqsgd.data.splits import Splits
 from freqsgd.training import Rule, Settings, fit
 from freqsgd.training.find_lr import find_lr, lowest
 from freqsgd.training.rules import OPTIMIZERS

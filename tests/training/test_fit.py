@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from freqsgd.data.dataset import DataError, Splits
+from freqsgd.data.dataset import DataError
+from freqsgd.data.splits import Splits
 from freqsgd.training import Rule, Settings, compare, fit
 from freqsgd.training.metrics import auc, cross_entropy
 from freqsgd.training.model_folder import load_model

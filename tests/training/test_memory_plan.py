@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from freqsgd.data.dataset import DataError, Field
+from freqsgd.data.dataset import DataError
+from freqsgd.data.fields import Field
 from freqsgd.training import Rule, Settings, fit
 from freqsgd.training.available_memory import available_memory, forget_peak, peak_memory
 from freqsgd.training.engine import engine_for

@@ -29,7 +29,7 @@ _ABOUT = {  # in the order in which people need them
         "convert": "Put the tables of torchrec's ranks together.",
     },
     "Look at data and at the paper": {
-        "data": "List, get, describe and verify datasets.",
+        "data": "List, get and describe datasets.",
         "inspect": "Say how unequally frequent tokens are.",
         "theory": "Check the paper's theorems by simulation.",
         "paper": "Measure every figure and table of the paper here.",

@@ -22,7 +22,7 @@ from freqsgd.streams.click_log import CLICKS_SMALL
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="List, get, describe and verify datasets. Example: freqsgd data get movielens-1m",
+    help="List, get and describe datasets. Example: freqsgd data get movielens-1m",
     no_args_is_help=True,
 )
 
@@ -133,21 +133,3 @@ def _print_facts(facts: list[tuple[str, str]], place: Path | None) -> None:
     width = max(len(what) for what, _ in facts)
     for what, value in facts:
         print(f"{what:{width}}  {value}")
-
-
-@app.command()
-def verify(name: _Name) -> None:
-    """Check a dataset's file against what was published.
-
-    Example: freqsgd data verify movielens-1m
-    """
-    from freqsgd.data.verify import verify as verify_dataset
-
-    with Watcher() as watcher:
-        path, checks = verify_dataset(name, watcher.loading)
-    print(path)
-    for check in checks:
-        known = "" if check.published is None else f" (published: {check.published:,})"
-        print(f"  {check.what}: {check.found:,}{known}")
-    if not all(check.right for check in checks):
-        raise DataError(f"{path}: this is not the published file; get it again")

@@ -12,7 +12,8 @@ from freqsgd.cli.options import COLUMNS, SEPARATOR, column_names, option, words
 from freqsgd.cli.progress import Watcher
 from freqsgd.cli.quantity import quantity
 from freqsgd.data.catalogue import known_dataset
-from freqsgd.data.dataset import DataError, Field
+from freqsgd.data.dataset import DataError
+from freqsgd.data.fields import Field
 from freqsgd.data.options import DataOptions, load
 from freqsgd.distributed.planning import Workload
 from freqsgd.distributed.workloads import of_fields, of_model

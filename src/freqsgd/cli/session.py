@@ -81,8 +81,8 @@ def check_inputs(options: DataOptions | TextOptions | StreamOptions, out: Path |
     given = (getattr(options, name, None) for name in names)
     if out is not None:
         from freqsgd.data.encoder import DESCRIPTION, TOKENS
-        from freqsgd.training.comparison import RESULTS
-        from freqsgd.training.model_folder import MODEL
+        from freqsgd.training.checkpoint import MODEL
+        from freqsgd.training.documents import RESULTS
 
         written = (MODEL, DESCRIPTION, TOKENS, RESULTS, REPORT)
         check_apart(out, written, [Path(each) for each in given if each])

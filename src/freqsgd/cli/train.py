@@ -61,7 +61,8 @@ def train(
     --count batch --lr 10 --out model
     """
     from freqsgd.data.encoder import DESCRIPTION, TOKENS
-    from freqsgd.training.comparison import MODELS, RESULTS, describe, fit_any
+    from freqsgd.training.comparison import describe_any, fit_any
+    from freqsgd.training.documents import MODELS, RESULTS
     from freqsgd.training.resuming import check_unused
 
     sharded = is_sharded(context, engine)
@@ -88,7 +89,7 @@ def train(
                 resume=resume,
                 listener=watcher.training,
             )
-        results = describe(loaded, settings, threads, command_line())
+        results = describe_any(loaded, settings, threads, command_line())
         results["runs"].append(record)
     write_json(out / RESULTS, results)
     write_report(results, out / REPORT)

@@ -6,8 +6,10 @@ from freqsgd._lazy import lazy_names
 
 if TYPE_CHECKING:
     from freqsgd.data.corpus import Corpus, Paragraphs
-    from freqsgd.data.dataset import ABSENT, RARE, DataError, Dataset, DataWarning, Field, Splits
+    from freqsgd.data.dataset import DataError, Dataset, DataWarning
+    from freqsgd.data.fields import ABSENT, RARE, Field
     from freqsgd.data.options import DataOptions, load
+    from freqsgd.data.splits import Splits
     from freqsgd.data.text_options import TextOptions, load_text
 
 __all__ = [
@@ -30,16 +32,16 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "ABSENT": "freqsgd.data.dataset",
+            "ABSENT": "freqsgd.data.fields",
             "Corpus": "freqsgd.data.corpus",
             "DataError": "freqsgd.data.dataset",
             "DataOptions": "freqsgd.data.options",
             "DataWarning": "freqsgd.data.dataset",
             "Dataset": "freqsgd.data.dataset",
-            "Field": "freqsgd.data.dataset",
+            "Field": "freqsgd.data.fields",
             "Paragraphs": "freqsgd.data.corpus",
-            "RARE": "freqsgd.data.dataset",
-            "Splits": "freqsgd.data.dataset",
+            "RARE": "freqsgd.data.fields",
+            "Splits": "freqsgd.data.splits",
             "TextOptions": "freqsgd.data.text_options",
             "load": "freqsgd.data.options",
             "load_text": "freqsgd.data.text_options",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from freqsgd.data.dataset import DataError
@@ -34,17 +34,9 @@ class KnownDataset:
     archive: str | None = None  # what is downloaded: a zip file that holds the files' folder
     archive_bytes: int = 0
     archive_md5: str = ""
-    published: dict[str, int] = field(default_factory=dict)  # counts of what is in the file
 
 
 _HELD_OUT = ("wiki.valid.tokens", "wiki.test.tokens")
-
-
-def _words(train: int) -> dict[str, int]:
-    """Published sizes of WikiText, in which the end of a line is a word."""
-    parts = {"train": train, "validation": 217_646, "test": 245_569}
-    return {f"words and line ends, {part}": count for part, count in parts.items()}
-
 
 KNOWN = (
     KnownDataset("synthetic", "clicks generated from hidden vectors: 450,000 rows, 2 fields"),
@@ -57,12 +49,6 @@ KNOWN = (
         archive="https://files.grouplens.org/datasets/movielens/ml-1m.zip",
         archive_bytes=5_917_549,
         archive_md5="c4d9eecfca2ab87c1945afe126590906",
-        published={
-            "bytes": 24_594_131,
-            "rows": 1_000_209,
-            "distinct values of user": 6_040,
-            "distinct values of movie": 3_706,
-        },
     ),
     KnownDataset(
         "criteo",
@@ -86,7 +72,6 @@ KNOWN = (
         archive="https://wikitext.smerity.com/wikitext-2-v1.zip",
         archive_bytes=4_475_746,
         archive_md5="542ccefacc6c27f945fb54453812b3cd",
-        published={"distinct words and the line end": 33_278, **_words(2_088_628)},
     ),
     KnownDataset(
         "wikitext-103",
@@ -98,7 +83,6 @@ KNOWN = (
         archive="https://wikitext.smerity.com/wikitext-103-v1.zip",
         archive_bytes=190_229_076,
         archive_md5="9ddaacaf6af0710eda8c456decff7832",
-        published={"distinct words and the line end": 267_735, **_words(103_227_021)},
     ),
 )
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from freqsgd.data.blocks import Block, RawText
 from freqsgd.data.columns import Column, is_unreadable, tokens
-from freqsgd.data.dataset import ABSENT
+from freqsgd.data.fields import ABSENT
 from freqsgd.data.token_table import TokenTable
 from freqsgd.data.unknown import UnknownValues
 

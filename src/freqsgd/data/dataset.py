@@ -10,24 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freqsgd.data.fields import ABSENT, Field
+from freqsgd.data.splits import Splits
+
 if TYPE_CHECKING:
     from freqsgd.data.encoder import Encoder
 
 __all__ = [
-    "ABSENT",
-    "RARE",
     "DamagedFileError",
     "DataError",
     "DataWarning",
     "Dataset",
-    "Field",
-    "Splits",
 ]
-
-RARE = 0
-"""The id, in every field, of tokens that are seldom or never seen."""
-ABSENT = -1
-"""Fills up the columns of a bag."""
 
 
 class DataError(ValueError):
@@ -40,24 +34,6 @@ class DamagedFileError(DataError):
 
 class DataWarning(UserWarning):
     """Input that was used in part: says what was left out and where it is."""
-
-
-@dataclass(frozen=True)
-class Field:
-    """One feature of a sample: a token, or a bag of tokens."""
-
-    name: str
-    size: int  # ids lie in [0, size)
-    width: int = 1  # columns that it takes; a bag takes as many as its longest list
-
-
-@dataclass(frozen=True)
-class Splits:
-    """Rows of a dataset to learn from, to choose by and to report on: ascending row numbers."""
-
-    train: NDArray[np.int64]
-    validation: NDArray[np.int64]
-    test: NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from freqsgd.data.coding import Coder
 from freqsgd.data.columns import Column
-from freqsgd.data.dataset import DataWarning, Field
+from freqsgd.data.dataset import DataWarning
 from freqsgd.data.dialect import BY_NAME, Dialect
+from freqsgd.data.fields import Field
 from freqsgd.data.formats import Parquet, TextFormat, format_for, list_files, refuse_parquet
 from freqsgd.data.malformed import MalformedRows
 from freqsgd.data.samples import SampleReader, Samples

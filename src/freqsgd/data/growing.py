@@ -9,8 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.data.columns import Column, bag_width
-from freqsgd.data.dataset import ABSENT, RARE
 from freqsgd.data.encoder import Encoder
+from freqsgd.data.fields import ABSENT, RARE
 from freqsgd.data.frames import code_frame, look_up
 from freqsgd.data.hashing import count_codes
 from freqsgd.data.vocabulary import known_table, to_ids

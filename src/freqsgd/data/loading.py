@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freqsgd.data.cache import cached
-from freqsgd.data.dataset import ABSENT, Dataset, DataWarning, Field, Splits
+from freqsgd.data.dataset import Dataset, DataWarning
 from freqsgd.data.encoder import Encoder
 from freqsgd.data.encoding import IDS, LABELS, ORDER, SUMMARY, Progress, encode
+from freqsgd.data.fields import ABSENT, Field
 from freqsgd.data.files import read_json
 from freqsgd.data.sources import Request
-from freqsgd.data.splits import split_at_random, split_by_part, split_by_time, split_column
+from freqsgd.data.splits import Splits, split_at_random, split_by_part, split_by_time, split_column
 
 if TYPE_CHECKING:
     from freqsgd.data.options import DataOptions

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from freqsgd.data.dataset import DataError, Splits
+from freqsgd.data.dataset import DataError
 
-__all__ = ["PARTS", "split_at_random", "split_by_part", "split_by_time", "split_column"]
+__all__ = ["PARTS", "Splits", "split_at_random", "split_by_part", "split_by_time", "split_column"]
 
 PARTS = {
     "train": 0,
@@ -18,6 +20,15 @@ PARTS = {
     "dev": 1,
     "test": 2,
 }  # what a column that names the part of each row may say
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Rows of a dataset to learn from, to choose by and to report on: ascending row numbers."""
+
+    train: NDArray[np.int64]
+    validation: NDArray[np.int64]
+    test: NDArray[np.int64]
 
 
 def split_column(split: str) -> tuple[str, str]:

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from freqsgd.data.dataset import RARE, DataError, Dataset, Field
+from freqsgd.data.dataset import DataError, Dataset
+from freqsgd.data.fields import RARE, Field
 from freqsgd.data.splits import split_at_random
 
 if TYPE_CHECKING:  # torch takes a second to import

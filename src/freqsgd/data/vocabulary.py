@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.data.columns import Column, tokens
-from freqsgd.data.dataset import ABSENT, RARE
+from freqsgd.data.fields import ABSENT, RARE
 from freqsgd.data.hashing import count_codes
 from freqsgd.data.token_table import TokenTable
 

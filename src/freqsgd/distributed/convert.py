@@ -21,7 +21,8 @@ from freqsgd.distributed.tables import Rows
 from freqsgd.streams.hash_encoder import open_encoder
 from freqsgd.training import checkpoint
 from freqsgd.training.available_memory import available_memory
-from freqsgd.training.model_folder import ENCODER, MODEL, check_dictionary
+from freqsgd.training.checkpoint import MODEL
+from freqsgd.training.model_folder import ENCODER, check_dictionary
 from freqsgd.training.resuming import CHECKPOINT, used_for
 from freqsgd.training.rules import Rule
 

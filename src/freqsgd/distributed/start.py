@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from freqsgd.data.dataset import Field
+from freqsgd.data.fields import Field
 from freqsgd.distributed.layout import Layout
 from freqsgd.distributed.model import ShardedFM
 from freqsgd.distributed.tables import Rows

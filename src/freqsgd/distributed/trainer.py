@@ -32,8 +32,8 @@ from freqsgd.optim import CFSGD
 from freqsgd.streams.stream import Stream
 from freqsgd.training import checkpoint, model_folder
 from freqsgd.training.available_memory import available_memory
+from freqsgd.training.checkpoint import MODEL
 from freqsgd.training.engine import DivergedError
-from freqsgd.training.model_folder import MODEL
 from freqsgd.training.resuming import CHECKPOINT, in_parts, part_of
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from freqsgd.data.dataset import DataError, Field
+from freqsgd.data.dataset import DataError
+from freqsgd.data.fields import Field
 from freqsgd.distributed.planning import Workload
 
 __all__ = ["of_fields", "of_model"]
@@ -34,7 +35,7 @@ def of_fields(
 def of_model(folder: Path, batch_size: int | None = None, examples: int | None = None) -> Workload:
     """Training the model of a folder again, in batches of the same size unless another is given."""
     from freqsgd.training import checkpoint  # loads torch
-    from freqsgd.training.model_folder import MODEL
+    from freqsgd.training.checkpoint import MODEL
 
     description = checkpoint.describe(folder / MODEL)
     try:

@@ -16,13 +16,8 @@ from freqsgd.data.files import make_folder
 from freqsgd.estimators.fitted import Fitted, counts_of
 from freqsgd.estimators.inputs import no_samples
 from freqsgd.training import checkpoint
-from freqsgd.training.model_folder import (
-    MODEL,
-    OPTIMIZER,
-    load_dictionary,
-    load_model,
-    save_model,
-)
+from freqsgd.training.checkpoint import MODEL
+from freqsgd.training.model_folder import OPTIMIZER, load_dictionary, load_model, save_model
 
 __all__ = ["Saved", "load", "save"]
 

@@ -15,8 +15,9 @@ from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from freqsgd.data.conversion import is_missing, shown
-from freqsgd.data.dataset import DataError, Dataset, DataWarning, Splits
+from freqsgd.data.dataset import DataError, Dataset, DataWarning
 from freqsgd.data.encoder import Encoder
+from freqsgd.data.splits import Splits
 
 __all__ = [
     "all_to_train",

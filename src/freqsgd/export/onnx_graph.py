@@ -9,7 +9,8 @@ import numpy as np
 from torch import Tensor, nn
 
 import freqsgd
-from freqsgd.data.dataset import ABSENT, DataError
+from freqsgd.data.dataset import DataError
+from freqsgd.data.fields import ABSENT
 from freqsgd.nn.fm import FM, DeepFM
 
 __all__ = ["INPUT", "OUTPUT", "onnx_bytes"]

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from freqsgd.data.columns import Column
 from freqsgd.data.dataset import DataError
 from freqsgd.nn.fm import FM
-from freqsgd.training.model_folder import MODEL, has_tokens, load_dictionary, load_model
+from freqsgd.training.checkpoint import MODEL
+from freqsgd.training.model_folder import has_tokens, load_dictionary, load_model
 
 __all__ = ["SavedModel", "check_folder", "field_rows"]
 

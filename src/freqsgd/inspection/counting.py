@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from freqsgd.data.dataset import ABSENT, DataError, Field
+from freqsgd.data.dataset import DataError
+from freqsgd.data.fields import ABSENT, Field
 from freqsgd.data.vocabulary import Vocabulary
 from freqsgd.inspection.ranking import RankedField, rank
 from freqsgd.inspection.row_sample import RowSample

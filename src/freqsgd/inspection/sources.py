@@ -17,8 +17,9 @@ from freqsgd.data.catalogue import known_dataset, locate
 from freqsgd.data.coding import TokenCoder
 from freqsgd.data.columns import Column
 from freqsgd.data.conversion import shown
-from freqsgd.data.dataset import DataError, DataWarning, Field
+from freqsgd.data.dataset import DataError, DataWarning
 from freqsgd.data.dialect import BY_NAME, Dialect
+from freqsgd.data.fields import Field
 from freqsgd.data.formats import (
     Parquet,
     TextFormat,

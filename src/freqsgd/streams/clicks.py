@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from freqsgd.data.dataset import DataError, Field
+from freqsgd.data.dataset import DataError
+from freqsgd.data.fields import Field
 from freqsgd.streams.click_log import BLOCK_ROWS, CLICKS_SMALL, ClickBlock, ClickLog
 from freqsgd.streams.hashing import hash_integers
 from freqsgd.streams.in_order import in_order

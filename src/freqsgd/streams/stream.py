@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from freqsgd.data.dataset import Field
+from freqsgd.data.fields import Field
 
 if TYPE_CHECKING:
     from freqsgd.data.encoder import Encoder

@@ -22,7 +22,9 @@ from torch import Tensor
 from freqsgd.data.dataset import DataError
 from freqsgd.data.files import read_json, replacing
 
-__all__ = ["FORMAT", "describe", "digest", "load", "read_in_blocks", "save"]
+__all__ = ["FORMAT", "MODEL", "describe", "digest", "load", "read_in_blocks", "save"]
+
+MODEL = "model.safetensors"  # the file of a finished model
 
 FORMAT = 1
 _HEAD = "head"  # the digest of all but the numbers, in the metadata

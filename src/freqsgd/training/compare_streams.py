@@ -13,7 +13,8 @@ from freqsgd.data.files import write_json
 from freqsgd.data.lock import locked
 from freqsgd.streams.clicks import ClickStream
 from freqsgd.streams.stream import Stream
-from freqsgd.training.comparison import (
+from freqsgd.training.checkpoint import MODEL
+from freqsgd.training.documents import (
     MODELS,
     RESULTS,
     check_empty,
@@ -21,7 +22,6 @@ from freqsgd.training.comparison import (
     heading,
 )
 from freqsgd.training.memory_plan import check_memory
-from freqsgd.training.model_folder import MODEL
 from freqsgd.training.one_pass import Pass, StreamListener, fit_stream
 from freqsgd.training.rate_store import RATES, RateStore
 from freqsgd.training.reading_memory import stream_plan
@@ -146,7 +146,9 @@ def describe_stream(
     stream: Stream, settings: Settings, threads: int | None, command: str | None = None
 ) -> dict[str, Any]:
     """The content of ``results.json`` without runs."""
-    results = heading(stream.summary(), {"train": 0, "test": 0}, settings, threads, command)
+    results = heading(
+        stream.summary(), {"train": 0, "test": 0}, settings.about_model, threads, command
+    )
     return {**results, "one_pass": True}
 
 

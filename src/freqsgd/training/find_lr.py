@@ -10,7 +10,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from freqsgd.data.dataset import ABSENT, Dataset, DataWarning, Field, Splits
+from freqsgd.data.dataset import Dataset, DataWarning
+from freqsgd.data.fields import ABSENT, Field
+from freqsgd.data.splits import Splits
 from freqsgd.nn.fm import FM
 from freqsgd.training.divergence import check_loss
 from freqsgd.training.engine import DivergedError, engine_for

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from freqsgd.data.dataset import DataError, Field
+from freqsgd.data.dataset import DataError
+from freqsgd.data.fields import Field
 from freqsgd.training.available_memory import available_memory
 from freqsgd.training.rules import WIDE, Rule
 from freqsgd.training.settings import Settings

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import Tensor
 
-from freqsgd.data.dataset import DataError, Field
+from freqsgd.data.dataset import DataError
+from freqsgd.data.fields import Field
 from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.training import checkpoint
+from freqsgd.training.checkpoint import MODEL
 
 if TYPE_CHECKING:
     from freqsgd.data.encoder import Encoder
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENCODER",
-    "MODEL",
     "OPTIMIZER",
     "check_dictionary",
     "check_whole",
@@ -31,7 +32,6 @@ __all__ = [
     "write_folder",
 ]
 
-MODEL = "model.safetensors"
 OPTIMIZER = "optimizer.safetensors"  # what an estimator needs to go on
 ENCODER = "encoder"  # the checksum of the token dictionaries, in the model's description
 

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from freqsgd.data.dataset import DataError, Dataset, Field
+from freqsgd.data.dataset import DataError, Dataset
+from freqsgd.data.fields import Field
 from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.training.rules import Rule
 from freqsgd.training.settings import Settings

@@ -15,6 +15,7 @@ from freqsgd.data.lock import locked
 from freqsgd.nn.fm import FM
 from freqsgd.training import diagnosis, model_folder
 from freqsgd.training.divergence import check_loss, constant_loss
+from freqsgd.training.documents import heading
 from freqsgd.training.engine import Engine, engine_for
 from freqsgd.training.find_lr import with_lr
 from freqsgd.training.interrupt import InterruptedFitError
@@ -27,7 +28,6 @@ from freqsgd.training.metrics import (
     normalized_entropy,
 )
 from freqsgd.training.prepare import build_model, check, frequencies_for
-from freqsgd.training.resuming import plain_settings
 from freqsgd.training.rules import Rule
 from freqsgd.training.run import Listener, Progress, Run
 from freqsgd.training.settings import Settings
@@ -102,7 +102,7 @@ class _Run(Run[FM]):
             frequencies=frequencies_for(data, rule),
             expected=expected,
         )
-        options: dict[str, Any] = {"rule": asked.plain, "settings": plain_settings(settings)}
+        options: dict[str, Any] = {"rule": asked.plain, "settings": settings.plain}
         super().__init__(
             model,
             engine,
@@ -196,3 +196,17 @@ class _Run(Run[FM]):
         if not math.isfinite(loss):
             return {"loss": None, "auc": None, "ne": None}
         return {"loss": loss, "auc": auc(logits, labels), "ne": normalized_entropy(loss, labels)}
+
+
+def describe(
+    data: Dataset, settings: Settings, threads: int | None, command: str | None = None
+) -> dict[str, Any]:
+    """Return the content of ``results.json`` without runs."""
+    splits = {name: len(getattr(data.splits, name)) for name in ("train", "validation", "test")}
+    results = heading(data.summary(), splits, settings.about_model, threads, command)
+    if data.probabilities is not None:
+        results["best_possible"] = {
+            f"{name}_auc": auc(np.asarray(data.probabilities)[rows], data.labels[rows])
+            for name, rows in (("val", data.splits.validation), ("test", data.splits.test))
+        }
+    return results

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from freqsgd.data.dataset import DataError
-from freqsgd.training.model_folder import MODEL
-from freqsgd.training.settings import Settings
+from freqsgd.training.checkpoint import MODEL
 
 __all__ = [
     "BEFORE",
@@ -21,7 +19,6 @@ __all__ = [
     "check_unused",
     "in_parts",
     "part_of",
-    "plain_settings",
     "refusing_others",
     "used_for",
 ]
@@ -109,16 +106,6 @@ def part_of(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
     """The tensors of one part, by their own names."""
     prefix = f"{part}."
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-
-
-def plain_settings(settings: Settings) -> dict[str, Any]:
-    """What applies to the model, as JSON reads it back: lists for tuples."""
-    only_deep = () if settings.model == "deepfm" else ("hidden", "dropout")
-    return {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in asdict(settings).items()
-        if key not in only_deep
-    }
 
 
 def _flat(options: dict[str, Any]) -> dict[str, Any]:

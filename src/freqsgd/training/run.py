@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from freqsgd.data.dataset import DataError
 from freqsgd.training import checkpoint
+from freqsgd.training.checkpoint import MODEL
 from freqsgd.training.engine import DivergedError
 from freqsgd.training.interrupt import Interrupt, InterruptedFitError
-from freqsgd.training.model_folder import MODEL
 from freqsgd.training.resuming import (
     CHECKPOINT,
     check_same,
@@ -29,8 +29,6 @@ from freqsgd.training.resuming import (
     used_for,
 )
 from freqsgd.training.rules import Rule
-from freqsgd.training.settings import Settings
-from freqsgd.training.text_settings import TextSettings
 
 __all__ = ["AnyEngine", "Listener", "Progress", "Run"]
 
@@ -51,6 +49,28 @@ class Progress:
 
 
 Listener = Callable[[Progress, dict[str, Any]], None]
+
+
+class LoopSettings(Protocol):
+    """Settings that the loop reads; those of a recommender and of word vectors have more."""
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def epochs(self) -> int: ...
+
+    @property
+    def patience(self) -> int | None: ...
+
+    @property
+    def batch_size(self) -> int: ...
+
+    @property
+    def lr_decay(self) -> str: ...
+
+    @property
+    def checkpoint_steps(self) -> int | None: ...
 
 
 class AnyEngine(Protocol):
@@ -104,7 +124,7 @@ class Run(ABC, Generic[M]):
         model: M,
         engine: AnyEngine,
         rule: Rule,
-        settings: Settings | TextSettings,
+        settings: LoopSettings,
         *,
         options: dict[str, Any],
         rows: NDArray[np.int64],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 __all__ = ["MODELS", "Settings"]
 
@@ -61,3 +62,19 @@ class Settings:
     def vector_dim(self) -> int:
         """The size of the vectors."""
         return MODELS[self.model] if self.dim is None else self.dim
+
+    @property
+    def about_model(self) -> dict[str, Any]:
+        """The model, as ``results.json`` describes it."""
+        hidden = list(self.hidden) if self.model == "deepfm" else []
+        return {"name": self.model, "dim": self.vector_dim, "hidden": hidden}
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The settings that apply to the model, as JSON reads them back: lists for tuples."""
+        only_deep = () if self.model == "deepfm" else ("hidden", "dropout")
+        return {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in asdict(self).items()
+            if key not in only_deep
+        }

@@ -76,10 +76,8 @@ def check_one_pass(rule: Rule, settings: Settings) -> None:
 
 def pass_settings(settings: Settings) -> dict[str, Any]:
     """The settings that mean something in one pass, as JSON reads them back."""
-    from freqsgd.training.resuming import plain_settings  # loads torch
-
     without = ("epochs", "patience", "lr_decay", "checkpoint_steps")
-    return {k: v for k, v in plain_settings(settings).items() if k not in without}
+    return {k: v for k, v in settings.plain.items() if k not in without}
 
 
 def days_to_learn(stream: Stream, plan: Pass) -> int:

@@ -20,10 +20,10 @@ from freqsgd.streams.stream import Chunk, Position, Stream
 from freqsgd.streams.tally import Tally
 from freqsgd.training import checkpoint
 from freqsgd.training.available_memory import forget_peak, peak_memory
+from freqsgd.training.checkpoint import MODEL
 from freqsgd.training.divergence import check_loss, constant_loss
 from freqsgd.training.engine import DivergedError
 from freqsgd.training.interrupt import Interrupt, InterruptedFitError
-from freqsgd.training.model_folder import MODEL
 from freqsgd.training.progressive import Progressive
 from freqsgd.training.resuming import (
     CHECKPOINT,

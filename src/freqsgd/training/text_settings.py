@@ -85,6 +85,14 @@ class TextSettings:
             raise ValueError("max_norm goes with the loss softmax only")
 
     @property
+    def about_model(self) -> dict[str, Any]:
+        """The model, as ``results.json`` describes it."""
+        model = {"name": self.model, "loss": self.loss, "dim": self.dim}
+        if self.loss == "negative":
+            model["negatives"] = self.negatives
+        return {**model, "window": self.window, "hidden": []}
+
+    @property
     def inputs_per_sample(self) -> int:
         """Words that predict in a sample with a full window, by which frequencies are counted."""
         return 1 if self.model == "skipgram" else 2 * self.window

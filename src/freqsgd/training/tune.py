@@ -13,9 +13,9 @@ import torch
 from freqsgd.data.dataset import DataError, Dataset
 from freqsgd.data.files import write_json
 from freqsgd.data.lock import locked
-from freqsgd.training.comparison import MODELS, RESULTS, describe
+from freqsgd.training.documents import MODELS, RESULTS
 from freqsgd.training.find_lr import find_lr
-from freqsgd.training.recommender_fit import InterruptedFitError, Progress, fit
+from freqsgd.training.recommender_fit import InterruptedFitError, Progress, describe, fit
 from freqsgd.training.rules import OPTIMIZERS, Rule
 from freqsgd.training.search_space import (
     Point,

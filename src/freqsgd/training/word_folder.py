@@ -16,7 +16,7 @@ from freqsgd.data.dataset import DataError
 from freqsgd.data.files import make_folder, read_json
 from freqsgd.nn.word2vec import CBOW, SkipGram, WordModel
 from freqsgd.training import checkpoint
-from freqsgd.training.model_folder import MODEL
+from freqsgd.training.checkpoint import MODEL
 
 __all__ = ["holds_words", "load_words", "save_words"]
 

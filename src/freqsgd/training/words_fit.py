@@ -17,6 +17,7 @@ from freqsgd.data.dataset import DataError
 from freqsgd.data.lock import locked
 from freqsgd.nn.word2vec import WordModel
 from freqsgd.training.divergence import check_loss
+from freqsgd.training.documents import heading
 from freqsgd.training.rules import Rule
 from freqsgd.training.run import Listener, Run
 from freqsgd.training.similarity import word_similarity
@@ -181,3 +182,11 @@ def _finite(loss: float | None) -> float | None:
 
 def _all_finite(losses: dict[str, float | None]) -> dict[str, float | None]:
     return {name: _finite(loss) for name, loss in losses.items()}
+
+
+def describe_text(
+    corpus: Corpus, settings: TextSettings, threads: int | None, command: str | None = None
+) -> dict[str, Any]:
+    """Return the content of ``results.json`` without runs."""
+    splits = {name: len(getattr(corpus, name).ids) for name in ("train", "validation", "test")}
+    return heading(corpus.summary(), splits, settings.about_model, threads, command)
