@@ -15,8 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from freqsgd.streams.click_files import write_clicks
-from freqsgd.streams.clicks import ClickLog, ClickStream, blocks_of
+from freqsgd.tables.clicks import ClickLog, ClickStream, blocks_of, write_clicks
 
 
 def main() -> None:

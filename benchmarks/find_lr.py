@@ -18,13 +18,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from freqsgd.data.dataset import Dataset
-from freqsgd.data.options import DataOptions, load
-from freqsgd.training import Rule, Settings, fit
-from freqsgd.training.engine import DivergedError, engine_for
-from freqsgd.training.find_lr import find_lr
-from freqsgd.training.metrics import cross_entropy
-from freqsgd.training.prepare import build_model, frequencies_for
+from freqsgd.errors import DivergedError
+from freqsgd.optimizers import Rule
+from freqsgd.recommender.engine import engine_for
+from freqsgd.recommender.find_lr import find_lr
+from freqsgd.recommender.metrics import cross_entropy
+from freqsgd.recommender.models import build_model, frequencies_for
+from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.training import fit
+from freqsgd.tables.dataset import Dataset
+from freqsgd.tables.loading import load
+from freqsgd.tables.spec import DataOptions
 
 DATASETS = {
     "movielens-1m": (DataOptions(dataset="movielens-1m"), Settings(patience=2)),

@@ -28,10 +28,11 @@ import numba
 import numpy as np
 import torch
 
-from freqsgd.data.options import DataOptions, load
 from freqsgd.nn import FM, DeepFM
-from freqsgd.training import Rule
-from freqsgd.training.engine import engine_for
+from freqsgd.optimizers import Rule
+from freqsgd.recommender.engine import engine_for
+from freqsgd.tables.loading import load
+from freqsgd.tables.spec import DataOptions
 
 BATCH, ROUNDS = 1024, 8
 

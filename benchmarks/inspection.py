@@ -22,8 +22,9 @@ from pathlib import Path
 
 import polars as pl
 
-from freqsgd.data.folders import find_file
-from freqsgd.inspection import InspectionOptions, inspect_data
+from freqsgd.inspection.document import inspect_data
+from freqsgd.inspection.sources import InspectionOptions
+from freqsgd.tables.catalog import find_file
 
 RATINGS, CRITEO = "ml-1m/ratings.dat", "criteo/train.txt"
 

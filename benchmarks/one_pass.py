@@ -26,13 +26,14 @@ import numpy as np
 import torch
 
 from benchmarks.row_touch import touch_rows
-from freqsgd.bench.contenders import Contender, click_log, engine_steps, examples, torch_steps
 from freqsgd.nn import FM
-from freqsgd.streams.click_files import write_clicks
-from freqsgd.streams.clicks import ClickLog, ClickStream
-from freqsgd.streams.options import StreamOptions, open_stream
-from freqsgd.training import Rule, Settings
-from freqsgd.training.one_pass import Pass, fit_stream
+from freqsgd.optimizers import Rule
+from freqsgd.planner.measure import Contender, click_log, engine_steps, examples, torch_steps
+from freqsgd.recommender.one_pass import Pass, fit_stream
+from freqsgd.recommender.settings import Settings
+from freqsgd.tables.clicks import ClickLog, ClickStream, write_clicks
+from freqsgd.tables.loading import open_stream
+from freqsgd.tables.spec import StreamOptions
 
 FEATURES, DIM, BATCH, KEPT, ROUNDS = 26, 16, 65_536, 6, 4
 RATES = {"cfsgd": (0.3, 1.0, 3.0, 10.0, 30.0), "adagrad": (0.003, 0.01, 0.03, 0.1, 0.3)}

@@ -23,7 +23,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from freqsgd.data.options import DataOptions, load
+from freqsgd.tables.loading import load
+from freqsgd.tables.spec import DataOptions
 
 BLOCK = 200_000  # rows generated at a time
 SIZES = [1_000_000] * 3 + [200_000] * 4 + [20_000] * 5 + [2_000] * 6 + [100] * 4 + [10] * 4

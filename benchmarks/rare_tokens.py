@@ -13,13 +13,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from freqsgd.data.dataset import Dataset
-from freqsgd.data.options import DataOptions, load
 from freqsgd.nn import FM
-from freqsgd.training import Rule, Settings, fit
-from freqsgd.training.metrics import auc
-from freqsgd.training.predictor import predictor_for
-from freqsgd.training.presets import preset, with_preset
+from freqsgd.optimizers import Rule
+from freqsgd.recommender.metrics import auc
+from freqsgd.recommender.predictor import predictor_for
+from freqsgd.recommender.presets import preset, with_preset
+from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.training import fit
+from freqsgd.tables.dataset import Dataset
+from freqsgd.tables.loading import load
+from freqsgd.tables.spec import DataOptions
 
 FILM = 1  # field
 SPLITS = range(4)

@@ -15,10 +15,13 @@ from dataclasses import replace
 from functools import partial
 
 from benchmarks.find_lr import grid
-from freqsgd.data.options import DataOptions, load
-from freqsgd.data.synthetic import clicks_dataset, generate_clicks
-from freqsgd.inspection.learning_rate import learning_rates
-from freqsgd.training import Rule, Settings, fit
+from freqsgd.inspection.document import learning_rates
+from freqsgd.optimizers import Rule
+from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.training import fit
+from freqsgd.tables.loading import load
+from freqsgd.tables.spec import DataOptions
+from freqsgd.tables.synthetic import clicks_dataset, generate_clicks
 
 REAL = {
     "movielens-1m": (DataOptions(dataset="movielens-1m"), Settings()),

@@ -4,13 +4,16 @@
 
 For every optimizer: of a grid, the largest rate whose best validation AUC is within 0.001 of the
 grid's best, that is the one that learns soonest without losing quality. Prints what
-freqsgd.training.presets holds for the dataset "synthetic".
+freqsgd.recommender.presets holds for the dataset "synthetic".
 """
 
 from __future__ import annotations
 
-from freqsgd.data.options import DataOptions, load
-from freqsgd.training import Rule, Settings, fit
+from freqsgd.optimizers import Rule
+from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.training import fit
+from freqsgd.tables.loading import load
+from freqsgd.tables.spec import DataOptions
 
 GRIDS = {
     "sgd": [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0],

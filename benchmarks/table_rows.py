@@ -23,8 +23,8 @@ import torch
 
 from benchmarks.row_touch import touch_rows
 from freqsgd.nn import FM
-from freqsgd.training import Rule
-from freqsgd.training.engine import Engine
+from freqsgd.optimizers import Rule
+from freqsgd.recommender.engine import Engine
 
 FIELDS, DIM, BATCH, BATCHES, ROUNDS, SPREAD = 8, 32, 65_536, 4, 5, 100_000
 

@@ -26,8 +26,10 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from benchmarks.optimizer_step import zipf_batches
-from freqsgd.distributed import TableRates, join, require_torchrec, shard
-from freqsgd.distributed.placement import make_plan
+from freqsgd.torchrec.group import join
+from freqsgd.torchrec.limits import require_torchrec
+from freqsgd.torchrec.sharding import make_plan, shard
+from freqsgd.torchrec.table_rates import TableRates
 
 TABLES, DIM, LR, BATCHES, WARM_UP = 26, 20, 0.1, 4, 3
 
@@ -55,7 +57,7 @@ class Model(nn.Module):
 
 
 def plain(rows: int) -> nn.Module:
-    """Sharded as :func:`freqsgd.distributed.shard` does it, with EXACT_SGD."""
+    """Sharded as :func:`freqsgd.torchrec.sharding.shard` does it, with EXACT_SGD."""
     from fbgemm_gpu.split_embedding_configs import EmbOptimType
     from torchrec.distributed import DistributedModelParallel
     from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder

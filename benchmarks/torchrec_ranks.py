@@ -41,8 +41,8 @@ def part_of(name: str) -> str:
 
 
 def single(tokens: int) -> dict[str, Any]:
-    from freqsgd.bench.contenders import engine_steps, examples
     from freqsgd.nn import FM
+    from freqsgd.planner.measure import engine_steps, examples
 
     some = examples(FEATURES, tokens, BATCH, KEPT)
     steps = engine_steps(some, FM(some.sizes, DIM), "cfsgd", 2)
@@ -55,10 +55,11 @@ def rank(tokens: int, sharding: str) -> dict[str, Any]:
     import torch.distributed as dist
     from torch.profiler import ProfilerActivity, profile
 
-    from freqsgd.bench.contenders import examples
-    from freqsgd.distributed.group import join
-    from freqsgd.distributed.trainer import ShardedTrainer
-    from freqsgd.training import Rule, Settings
+    from freqsgd.optimizers import Rule
+    from freqsgd.planner.measure import examples
+    from freqsgd.recommender.settings import Settings
+    from freqsgd.torchrec.group import join
+    from freqsgd.torchrec.trainer import ShardedTrainer
 
     join()
     torch.set_num_threads(2 // dist.get_world_size())

@@ -26,15 +26,15 @@ import numpy as np
 import torch
 from gensim.models import Word2Vec
 
-from freqsgd.data.corpus import Corpus
-from freqsgd.data.text_options import TextOptions, load_text
 from freqsgd.kernels.tile import add_outer, put, zeros
 from freqsgd.kernels.word2vec_job import COLUMNS, POOL_UNIT, ROWS
 from freqsgd.nn.word2vec import CBOW, SkipGram, WordModel
-from freqsgd.training.negative_engine import BLOCK, NegativeEngine
-from freqsgd.training.rules import Rule
-from freqsgd.training.text_rules import with_default_lr
-from freqsgd.training.text_settings import TextSettings
+from freqsgd.optimizers import Rule
+from freqsgd.words.corpus import Corpus
+from freqsgd.words.loading import load_text
+from freqsgd.words.negative import BLOCK, NegativeEngine
+from freqsgd.words.settings import TextSettings, with_default_lr
+from freqsgd.words.spec import TextOptions
 
 WINDOW, NEGATIVES = 4, 5
 

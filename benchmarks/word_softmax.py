@@ -16,10 +16,11 @@ import time
 import numpy as np
 import torch
 
-from freqsgd.data.text_options import TextOptions, load_text
-from freqsgd.training.rules import Rule
-from freqsgd.training.text_settings import TextSettings
-from freqsgd.training.word_engine import new_model, word_engine
+from freqsgd.optimizers import Rule
+from freqsgd.words.engine import new_model, word_engine
+from freqsgd.words.loading import load_text
+from freqsgd.words.settings import TextSettings
+from freqsgd.words.spec import TextOptions
 
 RATES = "sgd=1,cfsgd=1,adam=0.025"  # the paper's
 

@@ -10,9 +10,12 @@ import random
 import tempfile
 from pathlib import Path
 
-from freqsgd.data.options import DataOptions, load
-from freqsgd.training import Rule, Settings, fit
-from freqsgd.training.predict import probabilities
+from freqsgd.optimizers import Rule
+from freqsgd.recommender.predict import probabilities
+from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.training import fit
+from freqsgd.tables.loading import load
+from freqsgd.tables.spec import DataOptions
 
 
 def write_clicks(path: Path, rows: int = 5000) -> None:

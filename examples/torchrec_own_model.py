@@ -12,15 +12,10 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from freqsgd import CFSGD
-from freqsgd.distributed import (
-    TableRates,
-    check_loss,
-    dense_parameters,
-    join,
-    leave,
-    require_torchrec,
-    shard,
-)
+from freqsgd.torchrec.group import check_loss, join, leave
+from freqsgd.torchrec.limits import require_torchrec
+from freqsgd.torchrec.sharding import dense_parameters, shard
+from freqsgd.torchrec.table_rates import TableRates
 
 require_torchrec()
 from torchrec import EmbeddingBagCollection, EmbeddingBagConfig, KeyedJaggedTensor  # noqa: E402

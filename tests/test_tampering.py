@@ -24,21 +24,26 @@ import numpy as np
 import pytest
 
 from freqsgd import FMClassifier
-from freqsgd.data import cache
-from freqsgd.data.dataset import DataError
-from freqsgd.data.options import DataOptions, load
-from freqsgd.data.text_options import TextOptions, load_text
-from freqsgd.export import Vectors
-from freqsgd.training import Rule, Settings, TextSettings, fit, fit_text
-from freqsgd.training.compare_streams import compare_streams
-from freqsgd.training.one_pass import fit_stream
-from freqsgd.training.predict import probabilities
-from freqsgd.training.recommender_fit import InterruptedFitError
+from freqsgd.errors import DataError
+from freqsgd.optimizers import Rule
+from freqsgd.recommender.compare_streams import compare_streams
+from freqsgd.recommender.one_pass import fit_stream
+from freqsgd.recommender.predict import probabilities
+from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.training import InterruptedFitError, fit
+from freqsgd.tables import cache
+from freqsgd.tables.loading import load
+from freqsgd.tables.spec import DataOptions
+from freqsgd.vectors.vectors import Vectors
+from freqsgd.words.loading import load_text
+from freqsgd.words.settings import TextSettings
+from freqsgd.words.spec import TextOptions
+from freqsgd.words.training import fit_text
 from tests.estimators.made_up import clicks
-from tests.streams.days_of_files import frame_of, stream_of, write
-from tests.training.made_up import dataset
-from tests.training.streams import MemoryStream
-from tests.training.test_compare_streams import timeless
+from tests.recommender.made_up import dataset
+from tests.recommender.streams import MemoryStream
+from tests.recommender.test_compare_streams import timeless
+from tests.tables.days_of_files import frame_of, stream_of, write
 
 SMALL = Settings(dim=3, epochs=3, batch_size=100, patience=None)
 CHOOSING = Settings(dim=3, epochs=6, batch_size=100, patience=2)

@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from freqsgd import nn as nn
     from freqsgd import optim as optim
     from freqsgd import rates as rates
+    from freqsgd.estimators.word2vec import Word2Vec as Word2Vec
     from freqsgd.optim import CFSGD, FASGD, CFAdam, param_groups
     from freqsgd.optim.watch import watch
     from freqsgd.rates import RateLaw, paper_rates, token_frequencies
     from freqsgd.sklearn import DeepFMClassifier as DeepFMClassifier
     from freqsgd.sklearn import FMClassifier as FMClassifier
-    from freqsgd.word2vec import Word2Vec as Word2Vec
 
 __version__ = "0.1.0"
 __all__ = [
@@ -47,7 +47,7 @@ _find, __dir__ = lazy_names(
         "token_frequencies": "freqsgd.rates",
         "FMClassifier": "freqsgd.sklearn",
         "DeepFMClassifier": "freqsgd.sklearn",
-        "Word2Vec": "freqsgd.word2vec",
+        "Word2Vec": "freqsgd.estimators.word2vec",
     },
 )
 

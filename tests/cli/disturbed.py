@@ -11,9 +11,9 @@ import time
 from typing import Any
 
 from freqsgd.cli.app import run
-from freqsgd.distributed import require_torchrec
-from freqsgd.training import checkpoint
-from freqsgd.training.resuming import CHECKPOINT
+from freqsgd.runs import checkpoint
+from freqsgd.runs.resume import CHECKPOINT
+from freqsgd.torchrec.limits import require_torchrec
 
 
 def place() -> tuple[str, str]:
@@ -40,7 +40,7 @@ def disturb(what: str, step: int) -> None:
 
 def main() -> None:
     require_torchrec()
-    from freqsgd.distributed.trainer import ShardedTrainer
+    from freqsgd.torchrec.trainer import ShardedTrainer
 
     save, learn = checkpoint.save, ShardedTrainer.learn
     begun: list[int] = []

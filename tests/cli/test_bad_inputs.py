@@ -16,7 +16,7 @@ from typing import NamedTuple
 import polars as pl
 import pytest
 
-from freqsgd.data.encoder import Encoder
+from freqsgd.tables.encoder import Encoder
 from tests.cli.conftest import run_command
 
 

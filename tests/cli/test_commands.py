@@ -15,7 +15,7 @@ import torch
 import freqsgd
 from freqsgd.cli.app import run as app_run
 from freqsgd.cli.table import print_results
-from freqsgd.training.model_folder import load_encoder, load_model
+from freqsgd.recommender.folder import load_encoder, load_model
 from tests.report.made_up import make_results, make_run
 
 QUICK = ["--dim", "4", "--epochs", "2", "--threads", "1"]

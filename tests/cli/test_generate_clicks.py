@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from freqsgd.cli import app as commands
 from freqsgd.cli.data import app
-from freqsgd.data.dataset import DataError
-from freqsgd.streams.clicks import ClickLog, ClickStream
+from freqsgd.errors import DataError
+from freqsgd.tables.clicks import ClickLog, ClickStream
 
 
 def run(*arguments: str) -> str:

@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from freqsgd.cli.app import run as app_run
-from freqsgd.data.lock import locked
-from freqsgd.training.model_folder import load_encoder, load_model
+from freqsgd.files import locked
+from freqsgd.recommender.folder import load_encoder, load_model
 
 DAYS, ROWS = 4, 600
 OWN = ["--label", "click", "--features", "user,shop", "--hash-rows", "user=200,shop=50"]
@@ -203,7 +203,7 @@ def test_a_second_run_on_the_same_folder_is_refused(days, command, tmp_path):
 def test_tables_that_do_not_fit_are_refused_with_the_arithmetic(
     days, command, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("freqsgd.training.memory_plan.available_memory", lambda: 24_000_000_000)
+    monkeypatch.setattr("freqsgd.recommender.memory.available_memory", lambda: 24_000_000_000)
     refused = command("compare", "--one-pass", "--data", days / "csv", "--label", "click",
                       "--features", "user", "--hash-rows", "1e8", "--dim", 32, "--optimizers",
                       "cfsgd,adam", "--out", "out", code=2)  # fmt: skip

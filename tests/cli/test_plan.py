@@ -11,13 +11,13 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from freqsgd.bench import measuring
-from freqsgd.bench.store import KIND
 from freqsgd.cli.app import app
 from freqsgd.cli.quantity import quantity
-from freqsgd.data.dataset import DataError, DataWarning
-from tests.bench.test_bench import TINY
-from tests.distributed.test_prediction import document
+from freqsgd.errors import DataError, DataWarning
+from freqsgd.planner import measure as measuring
+from freqsgd.planner.measure import KIND
+from tests.planner.test_measure import TINY
+from tests.planner.test_speed import document
 
 
 def run(command: str, *more: str | Path) -> str:
@@ -195,8 +195,8 @@ def test_memory_that_is_not_given_is_that_of_this_machine(monkeypatch: pytest.Mo
 def test_bench_keeps_what_plan_predicts_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("freqsgd.bench.FULL", TINY)
-    monkeypatch.setattr("freqsgd.bench.QUICK", TINY)
+    monkeypatch.setattr("freqsgd.planner.measure.FULL", TINY)
+    monkeypatch.setattr("freqsgd.planner.measure.QUICK", TINY)
     told = run("bench")
     assert "FM, torch EmbeddingBag(sparse) + Adagrad" in told
     assert "quick: tables this small fit the cache" in told
@@ -211,7 +211,7 @@ def test_bench_keeps_what_plan_predicts_from(
 def test_a_quick_bench_does_not_replace_a_full_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("freqsgd.bench.QUICK", TINY)
+    monkeypatch.setattr("freqsgd.planner.measure.QUICK", TINY)
     kept = tmp_path / "cache" / "bench.json"
     kept.parent.mkdir()
     kept.write_text("of a full run")
@@ -225,14 +225,14 @@ def test_a_target_that_cannot_be_written_is_told_before_measuring(
     def measured(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("freqsgd.bench.measure", measured)
+    monkeypatch.setattr("freqsgd.planner.measure.measure", measured)
     file = tmp_path / "file"
     file.touch()
     with pytest.raises(DataError, match="it is a folder; name a file in it"):
         run("bench --out", tmp_path)
     with pytest.raises(DataError, match="file is no folder"):
         run("bench --out", file / "host.json")
-    monkeypatch.setattr("freqsgd.data.files.os.access", lambda *_: False)
+    monkeypatch.setattr("freqsgd.files.os.access", lambda *_: False)
     with pytest.raises(DataError, match="no permission to write in"):
         run("bench --out", tmp_path / "new" / "host.json")
     assert not (tmp_path / "new").exists()
@@ -253,7 +253,7 @@ def test_an_interrupted_bench_writes_nothing(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(measuring, "copy_rates", interrupt)
-    monkeypatch.setattr("freqsgd.bench.QUICK", TINY)
+    monkeypatch.setattr("freqsgd.planner.measure.QUICK", TINY)
     result = CliRunner().invoke(app, ["bench", "--quick"])
     assert result.exit_code == 130
     assert not (tmp_path / "cache").exists()

@@ -9,10 +9,11 @@ import threading
 
 import pytest
 
-from freqsgd.data.options import DataOptions, load
 from freqsgd.nn.fm import FM
-from freqsgd.training.model_folder import save_model
-from freqsgd.training.predict import predict_file
+from freqsgd.recommender.folder import save_model
+from freqsgd.recommender.predict import predict_file
+from freqsgd.tables.loading import load
+from freqsgd.tables.spec import DataOptions
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def test_a_reader_that_has_gone_is_no_error_of_data(model, tmp_path, out):
     """Commands end on a broken pipe without a word, so it must reach them as what it is."""
     code = (
         "from pathlib import Path\n"
-        "from freqsgd.training.predict import predict_file\n"
+        "from freqsgd.recommender.predict import predict_file\n"
         "try:\n"
         f"    predict_file(Path('model'), 'rows.csv', {out and f'Path({out!r})'})\n"
         "except BrokenPipeError:\n"
@@ -75,7 +76,7 @@ def test_a_reader_that_has_gone_is_no_error_of_data(model, tmp_path, out):
 def test_a_model_of_an_earlier_version_is_read_with_the_checks_that_it_had(model, tmp_path):
     import json
 
-    from freqsgd.training import checkpoint
+    from freqsgd.runs import checkpoint
 
     expected = predict_file(model, "rows.csv", tmp_path / "now.csv")
     path = model / "encoder.json"

@@ -14,8 +14,8 @@ import torch
 
 from freqsgd.cli.app import run as app_run
 from freqsgd.cli.table import _table
-from freqsgd.data.zipf_text import zipf_text
-from freqsgd.training.word_folder import load_words
+from freqsgd.words.folder import load_words
+from freqsgd.words.zipf import zipf_text
 
 QUICK = ["--data", "text.txt", "--dim", 4, "--window", 2, "--min-count", 2, "--threads", 1]
 SOFTMAX = ["--model", "skipgram", "--loss", "softmax", *QUICK, "--epochs", 2]

@@ -18,11 +18,11 @@ import pytest
 import torch
 
 from freqsgd.cli.app import run as app_run
-from freqsgd.distributed import libraries
-from freqsgd.training import checkpoint
-from freqsgd.training.resuming import CHECKPOINT
-from tests.distributed.ranks import finish_ranks, run_ranks, start_ranks
-from tests.distributed.sharded import DIFFERENT, same_record
+from freqsgd.runs import checkpoint
+from freqsgd.runs.resume import CHECKPOINT
+from freqsgd.torchrec import limits as libraries
+from tests.torchrec.ranks import finish_ranks, run_ranks, start_ranks
+from tests.torchrec.sharded import DIFFERENT, same_record
 
 DAYS, ROWS = 4, 600
 BATCH = 50  # 36 batches to learn

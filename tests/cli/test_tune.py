@@ -15,8 +15,8 @@ pytest.importorskip("optuna", reason="needs optuna: pip install 'freqsgd[tune]'"
 from typer.testing import CliRunner
 
 from freqsgd.cli.app import app
-from freqsgd.data.dataset import DataError
-from freqsgd.training.model_folder import load_model
+from freqsgd.errors import DataError
+from freqsgd.recommender.folder import load_model
 from tests.cli.test_commands import GENERATED, error, run
 
 SMALL = ["tune", *GENERATED, "--optimizers", "cfsgd,rowwise-adagrad", "--trials", "3"]

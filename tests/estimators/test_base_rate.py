@@ -9,10 +9,11 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from freqsgd import DeepFMClassifier, FMClassifier
-from freqsgd.data.dataset import DataError, Dataset
-from freqsgd.data.splits import Splits
-from freqsgd.estimators.base_rate import shift_to_base_rate
+from freqsgd.errors import DataError
+from freqsgd.estimators.base import shift_to_base_rate
 from freqsgd.estimators.inputs import hold_out
+from freqsgd.tables.dataset import Dataset
+from freqsgd.tables.splits import Splits
 from tests.estimators.made_up import clicks
 
 SMALL = {"dim": 4, "epochs": 3, "lr": 0.3, "batch_size": 64}

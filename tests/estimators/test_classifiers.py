@@ -15,13 +15,16 @@ from scipy.sparse import csr_array
 from sklearn.metrics import log_loss, roc_auc_score
 
 from freqsgd import DeepFMClassifier, FMClassifier
-from freqsgd.data.dataset import DataError, Dataset, DataWarning
-from freqsgd.data.fields import Field
-from freqsgd.data.splits import Splits
-from freqsgd.training import Rule, Settings, fit
-from freqsgd.training.find_lr import find_lr
-from tests.data import slow
+from freqsgd.errors import DataError, DataWarning
+from freqsgd.optimizers import Rule
+from freqsgd.recommender.find_lr import find_lr
+from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.training import fit
+from freqsgd.tables.dataset import Dataset
+from freqsgd.tables.fields import Field
+from freqsgd.tables.splits import Splits
 from tests.estimators.made_up import clicks
+from tests.tables import slow
 
 SMALL = {"dim": 4, "epochs": 8, "lr": 1.0, "batch_size": 64}
 

@@ -9,10 +9,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from freqsgd.data.conversion import read_frame
-from freqsgd.data.dataset import DataError
-from freqsgd.data.frames import encode_frame, frame_columns, new_encoder
-from tests.data import slow
+from freqsgd.errors import DataError
+from freqsgd.tables.frames import encode_frame, frame_columns, new_encoder
+from freqsgd.tables.values import read_frame
+from tests.tables import slow
 
 
 def encode(table, names=("a", "b"), min_count=1, numeric=(), rule="log"):

@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 
 from freqsgd import DeepFMClassifier, FMClassifier
-from freqsgd.data import growing
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
 from freqsgd.estimators import stream
+from freqsgd.tables import frames as growing
 from tests.estimators.made_up import clicks
-from tests.training.slow import SlowFM
+from tests.recommender.slow import SlowFM
 
 SEED, DIM, BATCH = 3, 4, 16
 
@@ -293,7 +293,7 @@ def test_the_dictionary_counts_what_it_takes_in():
 
 
 def test_codes_beyond_the_counts_are_refused():
-    from freqsgd.data.hashing import count_codes
+    from freqsgd.tables.tokens import count_codes
 
     counts = np.zeros(3, np.int64)
     count_codes(np.int32([[0, 2], [-1, 2]]), counts)

@@ -8,13 +8,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from freqsgd.data.dataset import DataError, DataWarning
-from freqsgd.data.synthetic import generate_clicks
-from freqsgd.inspection import InspectionOptions
-from freqsgd.inspection.counting import count
-from freqsgd.inspection.row_sample import RowSample
-from freqsgd.inspection.sources import open_source
-from tests.data import slow
+from freqsgd.errors import DataError, DataWarning
+from freqsgd.inspection.counting import RowSample, count
+from freqsgd.inspection.sources import InspectionOptions, open_source
+from freqsgd.tables.synthetic import generate_clicks
+from tests.tables import slow
 
 
 def counted(**options):

@@ -8,19 +8,27 @@ import math
 import numpy as np
 import pytest
 
-from freqsgd.data.dataset import DataError
-from freqsgd.data.options import DataOptions, load
-from freqsgd.data.text_options import TextOptions, load_text
-from freqsgd.inspection import InspectionOptions, inspect_data
-from freqsgd.inspection.learning_rate import learning_rates
-from freqsgd.inspection.memory import memory_of_fm, memory_of_words
-from freqsgd.inspection.statistics import effective_tokens, rank_frequencies, top_share
-from freqsgd.theory.improvement import error_improvement
-from freqsgd.theory.promise import field_improvements, promises
-from freqsgd.training import Rule, Settings
-from freqsgd.training.engine import engine_for
-from freqsgd.training.prepare import build_model
-from freqsgd.training.text_settings import TextSettings
+from freqsgd.errors import DataError
+from freqsgd.inspection.document import (
+    effective_tokens,
+    inspect_data,
+    learning_rates,
+    memory_of_fm,
+    memory_of_words,
+    rank_frequencies,
+    top_share,
+)
+from freqsgd.inspection.sources import InspectionOptions
+from freqsgd.optimizers import Rule
+from freqsgd.recommender.engine import engine_for
+from freqsgd.recommender.models import build_model
+from freqsgd.recommender.settings import Settings
+from freqsgd.tables.loading import load
+from freqsgd.tables.spec import DataOptions
+from freqsgd.theory.improvement import error_improvement, field_improvements, promises
+from freqsgd.words.loading import load_text
+from freqsgd.words.settings import TextSettings
+from freqsgd.words.spec import TextOptions
 
 
 def test_shares_of_the_top_tokens():

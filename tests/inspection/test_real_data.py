@@ -6,9 +6,11 @@ from collections import Counter
 
 import pytest
 
-from freqsgd.data.options import DataOptions, load
-from freqsgd.inspection import InspectionOptions, inspect_data
-from tests.data.test_real_data import real_file
+from freqsgd.inspection.document import inspect_data
+from freqsgd.inspection.sources import InspectionOptions
+from freqsgd.tables.loading import load
+from freqsgd.tables.spec import DataOptions
+from tests.tables.test_real_data import real_file
 
 
 def test_movielens():

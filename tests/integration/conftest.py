@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from .ranks import Ranks
+from tests.integration.ranks import Ranks
 
 
 @pytest.fixture(scope="module")

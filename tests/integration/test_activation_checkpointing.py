@@ -9,8 +9,7 @@ from torch.utils.checkpoint import checkpoint
 
 import freqsgd
 from freqsgd import CFSGD
-
-from .slow import SlowTable
+from tests.integration.slow import SlowTable
 
 ROWS, DIM, LR = 10, 4, 0.3
 

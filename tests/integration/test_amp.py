@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 import freqsgd
 from freqsgd import CFSGD
-
-from .slow import SlowTable
+from tests.integration.slow import SlowTable
 
 ROWS, DIM, BATCH, LR = 14, 6, 12, 0.2
 

@@ -14,8 +14,7 @@ from torch import nn
 import freqsgd
 from freqsgd import CFSGD
 from freqsgd.nn import CFEmbedding
-
-from .runs import SETUPS, STEPS, Run, Setup, assert_identical
+from tests.integration.runs import SETUPS, STEPS, Run, Setup, assert_identical
 
 
 def through_pickle(value: Any) -> Any:

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from freqsgd.nn import CFEmbedding
-
-from .runs import ROWS, SETUPS, Run, assert_identical
+from tests.integration.runs import ROWS, SETUPS, Run, assert_identical
 
 State = dict[str, Any]
 

@@ -15,9 +15,8 @@ from torch.nn.parallel import DistributedDataParallel
 import freqsgd
 from freqsgd import CFSGD, FASGD, CFAdam
 from freqsgd.optim._base import FrequencyOptimizer
-
-from .ranks import WORLD, Ranks
-from .slow import SlowTable
+from tests.integration.ranks import WORLD, Ranks
+from tests.integration.slow import SlowTable
 
 ITEMS, WORDS, DIM = 20, 15, 6
 BATCH, STEPS, LR = 16, 5, 0.1

@@ -12,8 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import freqsgd
 from freqsgd import CFSGD
-
-from .ranks import Ranks
+from tests.integration.ranks import Ranks
 
 ROWS, DIM = 12, 4
 

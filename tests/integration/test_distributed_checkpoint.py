@@ -9,7 +9,7 @@ from torch.distributed.checkpoint.state_dict import (
     set_optimizer_state_dict,
 )
 
-from .runs import SETUPS, STEPS, assert_identical
+from tests.integration.runs import SETUPS, STEPS, assert_identical
 
 
 @pytest.mark.parametrize("name", ["sparse", "dense", "halflife", "bfloat16", "fasgd-decay"])

@@ -13,8 +13,7 @@ from torch.utils.data import DataLoader, Dataset
 import freqsgd
 from freqsgd import CFSGD
 from freqsgd.nn import CFEmbedding
-
-from .large import Work, spy_on_team
+from tests.integration.large import Work, spy_on_team
 
 pytestmark = [
     pytest.mark.usefixtures("_restore_threads"),

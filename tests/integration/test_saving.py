@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from freqsgd import CFSGD
 from freqsgd.nn import CFEmbedding
-
-from .runs import SETUPS, STEPS, Setup, assert_identical
+from tests.integration.runs import SETUPS, STEPS, Setup, assert_identical
 
 setups = pytest.mark.parametrize("setup", SETUPS.values(), ids=SETUPS.keys())
 

@@ -14,8 +14,7 @@ from freqsgd import CFAdam
 from freqsgd.kernels import threads
 from freqsgd.nn import CFEmbedding
 from freqsgd.optim._fused import SMALL
-
-from .large import DIM, Work, assert_same_bits, spy_on_team
+from tests.integration.large import DIM, Work, assert_same_bits, spy_on_team
 
 pytestmark = pytest.mark.usefixtures("_restore_threads")
 

@@ -10,12 +10,12 @@ from typer.main import get_command
 
 from freqsgd.cli.app import app
 from freqsgd.cli.options import words
-from freqsgd.data.catalogue import KNOWN, known_dataset
+from freqsgd.optimizers import OPTIMIZERS
 from freqsgd.paper.experiments import FIGURES, RUNS
 from freqsgd.paper.running import chosen_figures
 from freqsgd.paper.tasks import FILES, plan_tasks
-from freqsgd.training.presets import preset
-from freqsgd.training.rules import OPTIMIZERS
+from freqsgd.recommender.presets import preset
+from freqsgd.tables.catalog import KNOWN, known_dataset
 
 FIGURE = {figure.name: figure for figure in FIGURES}
 WAYS = {

@@ -10,7 +10,7 @@ import copy
 import numpy as np
 import pytest
 
-from freqsgd.inspection.statistics import rank_frequencies
+from freqsgd.inspection.document import rank_frequencies
 from freqsgd.paper import rules
 from freqsgd.paper.rules import Finding, Rule
 

@@ -14,7 +14,7 @@ import time
 import pytest
 
 import freqsgd
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
 from freqsgd.paper import process
 from freqsgd.paper.experiments import Run, Way
 from freqsgd.paper.rules import Finding, Rule

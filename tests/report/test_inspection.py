@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("plotly", reason='needs plotly: pip install "freqsgd[cli]"')
 pytest.importorskip("matplotlib", reason='needs matplotlib: pip install "freqsgd[cli]"')
 
-from freqsgd.data import DataError
+from freqsgd.errors import DataError
 from freqsgd.report import write_inspection
 from freqsgd.report.inspection import read_inspection
 from freqsgd.report.inspection_figures import memory, promises, rank_counts

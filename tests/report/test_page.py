@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("plotly", reason='needs plotly: pip install "freqsgd[cli]"')
 
-from freqsgd.data import DataError
+from freqsgd.errors import DataError
 from freqsgd.report import write_report
 from tests.report.made_up import HOSTILE, make_results, make_run, plain, point
 

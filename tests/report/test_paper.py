@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("plotly", reason='needs plotly: pip install "freqsgd[cli]"')
 pytest.importorskip("matplotlib", reason='needs matplotlib: pip install "freqsgd[cli]"')
 
-from freqsgd.data import DataError
+from freqsgd.errors import DataError
 from freqsgd.paper import experiments
 from freqsgd.report import write_paper
 from freqsgd.report.paper import read_paper

@@ -13,7 +13,7 @@ pytest.importorskip("matplotlib", reason='needs matplotlib: pip install "freqsgd
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
-from freqsgd.data import DataError
+from freqsgd.errors import DataError
 from freqsgd.report.figures import figure, level_line
 from freqsgd.report.inspection import read_inspection
 from freqsgd.report.inspection_sections import inspection_pictures

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from freqsgd.data import DataError
+from freqsgd.errors import DataError
 from freqsgd.report.results import read_results
 from tests.report.made_up import make_results, make_run, point
 

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("plotly", reason='needs plotly: pip install "freqsgd[cli]"')
 pytest.importorskip("matplotlib", reason='needs matplotlib: pip install "freqsgd[cli]"')
 
-from freqsgd.data import DataError
+from freqsgd.errors import DataError
 from freqsgd.report import write_theory
 from freqsgd.report.picture_known import check_known
 from freqsgd.report.theory import read_theory

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
 from freqsgd.theory.bounds import (
     ALPHA_0,
     cfsgd_alpha,

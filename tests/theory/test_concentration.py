@@ -7,12 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from freqsgd.data.dataset import DataError
-from freqsgd.theory.concentration import (
-    chernoff_misestimation,
-    misestimation,
-    paper_misestimation,
-)
+from freqsgd.errors import DataError
+from freqsgd.theory.bounds import chernoff_misestimation, misestimation, paper_misestimation
 
 
 @pytest.mark.parametrize("p", [Fraction(1, 2), Fraction(1, 10), Fraction(2, 7), Fraction(1)])

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
 from freqsgd.theory.distributions import (
     TAILS,
     exponential,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from freqsgd.theory.estimates import mean, ratio, slope
+from freqsgd.theory.measured import mean, ratio, slope
 
 
 def test_an_interval_of_a_mean_is_that_of_the_normal_approximation():

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from freqsgd.cli.app import app
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
 from freqsgd.theory import bounds
 from freqsgd.theory.experiment import run
 from freqsgd.theory.improvement import counting_factor, error_improvement

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
 from freqsgd.theory.bounds import cfsgd_alpha, fasgd_bound, sgd_bound
 from freqsgd.theory.distributions import exponential, polynomial, uniform
 from freqsgd.theory.improvement import (

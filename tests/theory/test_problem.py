@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
 from freqsgd.theory.bounds import token_smoothness, variance_bounds
 from freqsgd.theory.distributions import exponential, polynomial
 from freqsgd.theory.problem import Problem, joint_distribution, planted_problem

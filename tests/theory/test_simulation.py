@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
 from freqsgd.rates import RateLaw
 from freqsgd.theory import bounds
 from freqsgd.theory.distributions import exponential, uniform

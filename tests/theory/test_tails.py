@@ -8,11 +8,9 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
 from freqsgd.theory.distributions import exponential, polynomial, uniform
-from freqsgd.theory.tail_families import FAMILIES
-from freqsgd.theory.tail_split import split_occurrences
-from freqsgd.theory.tails import fit_tail
+from freqsgd.theory.tails import FAMILIES, fit_tail, split_occurrences
 
 NAMES = ("exponential", "polynomial")
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from freqsgd.cli.neighbor_table import neighbors_json, print_neighbors, shown
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
 
 __all__ = ["analogy"]
 
@@ -32,7 +32,7 @@ def analogy(
 
     Example: freqsgd analogy words man king woman
     """
-    from freqsgd.export import open_vectors
+    from freqsgd.vectors.export import open_vectors
 
     if top < 1:
         raise DataError(f"--top must be at least 1, got {top}")

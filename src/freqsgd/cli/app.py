@@ -90,7 +90,7 @@ def _root(
 
 
 def _say_warning(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
-    from freqsgd.data.dataset import DataWarning
+    from freqsgd.errors import DataWarning
 
     if issubclass(category, DataWarning):
         print(f"freqsgd: warning: {message}", file=sys.stderr)
@@ -109,7 +109,7 @@ def run() -> None:
         end = "" if message.endswith("?") else ";"
         _end(f"{message.rstrip('.')}{end} see {error.ctx.command_path} --help")
     except ValueError as error:
-        from freqsgd.data.dataset import DataError  # which the overview does without
+        from freqsgd.errors import DataError
 
         if not isinstance(error, DataError):
             raise

@@ -12,7 +12,7 @@ from freqsgd.cli.bench_table import print_bench
 from freqsgd.cli.progress import Watcher, console
 from freqsgd.cli.targets import target
 from freqsgd.cli.threads import use_threads
-from freqsgd.data.files import check_target
+from freqsgd.files import check_target
 
 __all__ = ["bench"]
 
@@ -38,7 +38,7 @@ def bench(
 
     Example: freqsgd bench --out host.json
     """
-    from freqsgd.bench import FULL, QUICK, measure, stored_bench, write_bench
+    from freqsgd.planner.measure import FULL, QUICK, measure, stored_bench, write_bench
 
     path = out if quick else out or stored_bench()
     if path is not None:

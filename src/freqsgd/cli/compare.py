@@ -14,13 +14,13 @@ from freqsgd.cli.request import PresetName, Request, plans, request
 from freqsgd.cli.session import REPORT, any_session, command_line
 from freqsgd.cli.table import print_results
 from freqsgd.cli.targets import target
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
+from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.report import write_report
 from freqsgd.report.diagnosis_words import diagnosis_words
 from freqsgd.report.results import read_results
-from freqsgd.streams.options import StreamOptions
-from freqsgd.training.rules import OPTIMIZERS, Rule
-from freqsgd.training.text_settings import TextSettings
+from freqsgd.tables.spec import StreamOptions
+from freqsgd.words.settings import TextSettings
 
 __all__ = ["compare"]
 
@@ -66,7 +66,7 @@ def compare(
 
     One pass: freqsgd compare --one-pass --dataset clicks-small --out clicks
     """
-    from freqsgd.training.comparison import compare as compare_runs
+    from freqsgd.compare import compare as compare_runs
 
     names = words(asked.optimizers if optimizers is None else optimizers)
     if not names:

@@ -20,6 +20,6 @@ def convert(
 
     Example: freqsgd convert sharded --out model
     """
-    from freqsgd.distributed.convert import convert as convert_folder
+    from freqsgd.torchrec.convert import convert as convert_folder
 
     print(f"{out}: {convert_folder(source, out)}")

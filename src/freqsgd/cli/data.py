@@ -10,14 +10,15 @@ import typer
 from freqsgd.cli.generate_clicks import describe_log, generate_clicks
 from freqsgd.cli.options import COLUMNS, SEPARATOR, column_names, words
 from freqsgd.cli.progress import Watcher
-from freqsgd.data.catalogue import KNOWN, how_to_get, known_dataset
-from freqsgd.data.dataset import DataError
-from freqsgd.data.dialect import BY_NAME, Dialect
-from freqsgd.data.folders import find_file
-from freqsgd.data.options import DataOptions, load
-from freqsgd.data.text_files import has_text_name
-from freqsgd.data.text_options import TextOptions, load_text
-from freqsgd.streams.click_log import CLICKS_SMALL
+from freqsgd.errors import DataError
+from freqsgd.tables.catalog import KNOWN, find_file, how_to_get, known_dataset
+from freqsgd.tables.click_log import CLICKS_SMALL
+from freqsgd.tables.dialect import BY_NAME, Dialect
+from freqsgd.tables.loading import load
+from freqsgd.tables.spec import DataOptions
+from freqsgd.words.files import has_text_name
+from freqsgd.words.loading import load_text
+from freqsgd.words.spec import TextOptions
 
 __all__ = ["app"]
 
@@ -55,7 +56,7 @@ def get(name: _Name) -> None:
 
     Example: freqsgd data get movielens-1m
     """
-    from freqsgd.data.download import get as get_dataset
+    from freqsgd.tables.download import get as get_dataset
 
     with Watcher() as watcher:
         path = get_dataset(name, watcher.loading)
@@ -81,7 +82,7 @@ def info(
 
     Example: freqsgd data info clicks.csv --label click --features user,item
     """
-    from freqsgd.data.file_columns import file_columns
+    from freqsgd.tables.readers import file_columns
 
     known = source in (dataset.name for dataset in KNOWN)
     dialect = Dialect(separator, column_names(columns))
@@ -102,7 +103,7 @@ def info(
         if len(found) == 1 and has_text_name(source):
             print("This is one column: if the file is text, not a table, say --text")
         return
-    from freqsgd.data.info import cache_place, describe  # which take polars
+    from freqsgd.tables.loading import cache_place, describe
 
     options = DataOptions(
         dataset=source if known else None,
@@ -120,7 +121,7 @@ def info(
 
 
 def _text_info(options: TextOptions) -> None:
-    from freqsgd.data.info import describe_text, text_place
+    from freqsgd.words.loading import describe_text, text_place
 
     with Watcher() as watcher:
         corpus = load_text(options, progress=watcher.loading)

@@ -10,8 +10,8 @@ import typer
 
 from freqsgd.cli.progress import Watcher, console
 from freqsgd.cli.session import command_line
-from freqsgd.data.dataset import DataError
-from freqsgd.data.files import make_folder, read_file, read_json, write_json
+from freqsgd.errors import DataError
+from freqsgd.files import make_folder, read_file, read_json, write_json
 
 __all__ = ["present"]
 

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from freqsgd.cli.targets import target
-from freqsgd.data.files import is_stream
-from freqsgd.export.choosing import FORMATS
+from freqsgd.files import is_stream
+from freqsgd.vectors.names import FORMATS
 
 __all__ = ["export"]
 
@@ -27,7 +27,7 @@ def export(
 
     Example: freqsgd export model --format word2vec-text --field item --out items.txt
     """
-    from freqsgd.export import export_model
+    from freqsgd.vectors.export import export_model
 
     for file in export_model(model, format, out, field=field, force=force):
         if not is_stream(file):  # where nothing but the model belongs

@@ -10,7 +10,7 @@ import typer
 from freqsgd.cli.numbers import count_of
 from freqsgd.cli.progress import Watcher, console
 from freqsgd.cli.targets import target
-from freqsgd.streams.click_log import CLICKS_SMALL, ClickLog
+from freqsgd.tables.click_log import CLICKS_SMALL, ClickLog
 
 __all__ = ["describe_log", "generate_clicks"]
 
@@ -41,7 +41,7 @@ def generate_clicks(
 
     Example: freqsgd data generate-clicks --out clicks --days 3 --rows 1000000
     """
-    from freqsgd.streams.click_files import write_clicks
+    from freqsgd.tables.clicks import write_clicks
 
     log = ClickLog.of(
         features,

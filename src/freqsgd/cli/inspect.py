@@ -12,10 +12,10 @@ from freqsgd.cli.document import present
 from freqsgd.cli.inspection_table import print_inspection
 from freqsgd.cli.options import COLUMNS, SEPARATOR, column_names, words
 from freqsgd.cli.targets import target
-from freqsgd.data.dataset import DataError
-from freqsgd.data.files import check_apart
-from freqsgd.inspection import InspectionOptions
-from freqsgd.inspection import inspect_data as look_at
+from freqsgd.errors import DataError
+from freqsgd.files import check_apart
+from freqsgd.inspection.document import inspect_data as look_at
+from freqsgd.inspection.sources import InspectionOptions
 from freqsgd.report import write_inspection
 
 __all__ = ["inspect_data"]

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from freqsgd.export import Neighbor
+    from freqsgd.vectors.vectors import Neighbor
 
 __all__ = ["neighbors_json", "print_neighbors", "shown"]
 

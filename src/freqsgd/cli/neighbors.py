@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from freqsgd.cli.neighbor_table import neighbors_json, print_neighbors, shown
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
 
 __all__ = ["neighbors"]
 
@@ -37,8 +37,8 @@ def neighbors(
 
     Example: freqsgd neighbors words king queen
     """
-    from freqsgd.export import open_vectors
-    from freqsgd.export.names import read_names
+    from freqsgd.vectors.export import open_vectors
+    from freqsgd.vectors.names import read_names
 
     if top < 1:
         raise DataError(f"--top must be at least 1, got {top}")

@@ -11,11 +11,11 @@ import typer
 from freqsgd.cli.options import counting_flags, is_given, rate
 from freqsgd.cli.request import Request
 from freqsgd.cli.session import command_line, stream_session
-from freqsgd.data.dataset import DataError
-from freqsgd.streams.options import StreamOptions
-from freqsgd.training.rules import Rule
-from freqsgd.training.settings import Settings
-from freqsgd.training.stream_pass import Pass
+from freqsgd.errors import DataError
+from freqsgd.optimizers import Rule
+from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.stream_pass import Pass
+from freqsgd.tables.spec import StreamOptions
 
 __all__ = ["compare_one_pass", "one_pass_rules", "parts_of", "rate_needed", "train_one_pass"]
 
@@ -43,7 +43,7 @@ def compare_one_pass(
     asked: Request, rules: list[Rule], threads: int | None, out: Path | None, resume: bool
 ) -> dict[str, Any]:
     """The results of a comparison."""
-    from freqsgd.training.compare_streams import compare_streams
+    from freqsgd.recommender.compare_streams import compare_streams
 
     options, settings, plan = parts_of(asked)
     with stream_session(options, rules, threads, out) as (stream, watcher):
@@ -65,8 +65,8 @@ def train_one_pass(
     asked: Request, rule: Rule, threads: int | None, out: Path, resume: bool
 ) -> dict[str, Any]:
     """The results of one run, whose model is written to the folder."""
-    from freqsgd.training.compare_streams import add_run, describe_stream
-    from freqsgd.training.one_pass import fit_stream
+    from freqsgd.recommender.compare_streams import add_run, describe_stream
+    from freqsgd.recommender.one_pass import fit_stream
 
     rate_needed(rule)
     options, settings, plan = parts_of(asked)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from freqsgd.cli.options import ONE_PASS, column_names, option, settings, words
-from freqsgd.streams.options import StreamOptions
-from freqsgd.training.settings import Settings
-from freqsgd.training.stream_pass import Pass
+from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.stream_pass import Pass
+from freqsgd.tables.spec import StreamOptions
 
 __all__ = ["one_pass_plan", "stream_data", "stream_settings"]
 

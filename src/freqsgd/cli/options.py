@@ -10,12 +10,12 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from freqsgd.data.dataset import DataError
-from freqsgd.data.options import DataOptions
-from freqsgd.training.presets import AnySettings, with_preset
-from freqsgd.training.rules import OPTIMIZERS, Rule
-from freqsgd.training.settings import Settings
-from freqsgd.training.text_settings import TEXT_MODELS
+from freqsgd.errors import DataError
+from freqsgd.optimizers import OPTIMIZERS, Rule
+from freqsgd.recommender.presets import AnySettings, with_preset
+from freqsgd.recommender.settings import Settings
+from freqsgd.tables.spec import DataOptions
+from freqsgd.words.settings import TEXT_MODELS
 
 __all__ = [
     "COLUMNS",

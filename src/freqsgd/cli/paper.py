@@ -14,10 +14,10 @@ from freqsgd.cli.progress import console
 from freqsgd.cli.session import command_line
 from freqsgd.cli.targets import target
 from freqsgd.cli.threads import use_threads
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
 from freqsgd.paper.experiments import FIGURES
+from freqsgd.recommender.settings import Settings
 from freqsgd.report import write_paper
-from freqsgd.training.settings import Settings
 
 __all__ = ["paper"]
 

@@ -8,18 +8,18 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from freqsgd.bench import read_rates
 from freqsgd.cli.options import option, takes, words
 from freqsgd.cli.plan_size import size_options
 from freqsgd.cli.plan_table import print_plan
 from freqsgd.cli.quantity import quantity
 from freqsgd.cli.targets import named_files, target
-from freqsgd.data.dataset import DataError
-from freqsgd.data.files import check_target, write_json
-from freqsgd.distributed.plan_document import plan as make_plan
-from freqsgd.distributed.planning import KEPT, Workload
-from freqsgd.distributed.prediction import Rates
-from freqsgd.training.available_memory import available_memory
+from freqsgd.errors import DataError
+from freqsgd.files import check_target, write_json
+from freqsgd.planner.document import plan as make_plan
+from freqsgd.planner.measure import read_rates
+from freqsgd.planner.speed import Rates
+from freqsgd.planner.workload import KEPT, Workload
+from freqsgd.runs.machine import available_memory
 
 __all__ = ["plan"]
 

@@ -11,15 +11,14 @@ from freqsgd.cli.one_pass_options import stream_settings
 from freqsgd.cli.options import COLUMNS, SEPARATOR, column_names, option, words
 from freqsgd.cli.progress import Watcher
 from freqsgd.cli.quantity import quantity
-from freqsgd.data.catalogue import known_dataset
-from freqsgd.data.dataset import DataError
-from freqsgd.data.fields import Field
-from freqsgd.data.options import DataOptions, load
-from freqsgd.distributed.planning import Workload
-from freqsgd.distributed.workloads import of_fields, of_model
-from freqsgd.inspection.options import InspectionOptions
-from freqsgd.streams.options import StreamOptions, open_stream
-from freqsgd.training.settings import Settings
+from freqsgd.errors import DataError
+from freqsgd.inspection.sources import InspectionOptions
+from freqsgd.planner.workload import Workload, of_fields, of_model
+from freqsgd.recommender.settings import Settings
+from freqsgd.tables.catalog import known_dataset
+from freqsgd.tables.fields import Field
+from freqsgd.tables.loading import load, open_stream
+from freqsgd.tables.spec import DataOptions, StreamOptions
 
 __all__ = ["size_options"]
 
@@ -82,7 +81,7 @@ def size_options(
         shape = {"--features": features, "--dim": dim, "--hidden": hidden}
         data = {"--dataset": dataset, "--data": path, "--hash-rows": hash_rows}
         _refuse("--model", {**counts, **of_files, **shape, **data})
-        from freqsgd.export.saved_model import check_folder
+        from freqsgd.vectors.saved_model import check_folder
 
         check_folder(model)
         return of_model(model, batch, number)

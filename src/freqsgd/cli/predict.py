@@ -11,8 +11,8 @@ import typer
 from freqsgd.cli.options import column_names
 from freqsgd.cli.targets import target
 from freqsgd.cli.threads import use_threads
-from freqsgd.data.dialect import Dialect
-from freqsgd.data.files import is_stream
+from freqsgd.files import is_stream
+from freqsgd.tables.dialect import Dialect
 
 __all__ = ["predict"]
 
@@ -38,7 +38,7 @@ def predict(
 
     Example: freqsgd predict model new.csv --out predictions.csv
     """
-    from freqsgd.training.predict import predict_file
+    from freqsgd.recommender.predict import predict_file
 
     use_threads(threads)
     dialect = Dialect(separator, column_names(columns))

@@ -12,9 +12,9 @@ from rich.progress import Progress as Bars
 from freqsgd.cli.numbers import number
 
 if TYPE_CHECKING:
-    from freqsgd.training.run import Progress
-    from freqsgd.training.search_state import TuneProgress
-    from freqsgd.training.stream_pass import StreamProgress
+    from freqsgd.recommender.stream_pass import StreamProgress
+    from freqsgd.recommender.tune import TuneProgress
+    from freqsgd.runs.loop import Progress
 
 __all__ = ["Screen", "Watcher", "console"]
 
@@ -57,7 +57,7 @@ class Watcher(Screen):
         self._next_line = monotonic() + _FIRST_LINE
 
     def loading(self, stage: str, done: int, total: int | None) -> None:
-        """What :func:`freqsgd.data.load` reports: a bar, or a line now and then."""
+        """What :func:`freqsgd.tables.loading.load` reports: a bar, or a line now and then."""
         self._show(stage, done, total, "")
         if not console.is_terminal and monotonic() >= self._next_line:
             share = f" {done / total:4.0%}" if total else ""
@@ -69,7 +69,7 @@ class Watcher(Screen):
         self._show("compiling the kernels, once", 0, None, "")
 
     def training(self, progress: Progress, record: dict[str, Any]) -> None:
-        """What :func:`freqsgd.training.fit` reports: one line per epoch, bars in between."""
+        """Show an epoch of :func:`freqsgd.recommender.fit`: a line, and bars in between."""
         name, epochs = record["optimizer"], record["epochs"]
         done = progress.epoch + progress.step / max(progress.steps, 1)
         total = record["epochs_planned"] if record["stopped"] is None else progress.epoch
@@ -85,7 +85,7 @@ class Watcher(Screen):
         return f"{words / progress.seconds:,.0f} words/s" if progress.seconds else ""
 
     def streaming(self, progress: StreamProgress, record: dict[str, Any]) -> None:
-        """What :func:`freqsgd.training.one_pass.fit_stream` reports: a bar for the pass."""
+        """What :func:`freqsgd.recommender.one_pass.fit_stream` reports: a bar for the pass."""
         name = _rate_of(record)
         parts = [f"{progress.examples:,} examples"]
         if progress.ne is not None:
@@ -107,7 +107,7 @@ class Watcher(Screen):
         )
 
     def tuning(self, progress: TuneProgress) -> None:
-        """What :func:`freqsgd.training.tune` reports: one line per trial, one bar for all."""
+        """What :func:`freqsgd.recommender.tune` reports: one line per trial, one bar for all."""
         name, outcome, left = progress.optimizer, progress.outcome, progress.seconds_left
         note = "" if progress.best is None else f"best validation AUC {progress.best:.4f}"
         text = f"{name}, {progress.job}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
 
 __all__ = ["quantity"]
 

@@ -20,17 +20,15 @@ from freqsgd.cli.options import (
     takes,
 )
 from freqsgd.cli.text_options import text_data, text_settings
-from freqsgd.data.dataset import DataError
-from freqsgd.data.options import DataOptions
-from freqsgd.data.text_files import has_text_name
-from freqsgd.data.text_options import TextOptions
-from freqsgd.streams.options import StreamOptions
-from freqsgd.training.presets import preset, text_preset
-from freqsgd.training.rules import Rule
-from freqsgd.training.settings import MODELS, Settings
-from freqsgd.training.stream_pass import Pass
-from freqsgd.training.text_rules import check_rule
-from freqsgd.training.text_settings import LOSSES, TEXT_MODELS, TextSettings
+from freqsgd.errors import DataError
+from freqsgd.optimizers import Rule
+from freqsgd.recommender.presets import preset, text_preset
+from freqsgd.recommender.settings import MODELS, Settings
+from freqsgd.recommender.stream_pass import Pass
+from freqsgd.tables.spec import DataOptions, StreamOptions
+from freqsgd.words.files import has_text_name
+from freqsgd.words.settings import LOSSES, TEXT_MODELS, TextSettings, check_rule
+from freqsgd.words.spec import TextOptions
 
 __all__ = ["PresetName", "Request", "plans", "request"]
 

@@ -14,17 +14,18 @@ import typer
 
 from freqsgd.cli.progress import Watcher, console
 from freqsgd.cli.threads import use_threads
-from freqsgd.data.files import check_apart
-from freqsgd.data.options import DataOptions, load
-from freqsgd.data.text_options import TextOptions, load_text
-from freqsgd.streams.options import StreamOptions, open_stream
-from freqsgd.training.interrupt import InterruptedFitError
+from freqsgd.errors import InterruptedFitError
+from freqsgd.files import check_apart
+from freqsgd.tables.loading import load, open_stream
+from freqsgd.tables.spec import DataOptions, StreamOptions
+from freqsgd.words.loading import load_text
+from freqsgd.words.spec import TextOptions
 
 if TYPE_CHECKING:
-    from freqsgd.data.corpus import Corpus
-    from freqsgd.data.dataset import Dataset
-    from freqsgd.streams.stream import Stream
-    from freqsgd.training.rules import Rule
+    from freqsgd.optimizers import Rule
+    from freqsgd.tables.dataset import Dataset
+    from freqsgd.tables.stream import Stream
+    from freqsgd.words.corpus import Corpus
 
 __all__ = ["REPORT", "any_session", "check_inputs", "command_line", "session", "stream_session"]
 
@@ -80,9 +81,9 @@ def check_inputs(options: DataOptions | TextOptions | StreamOptions, out: Path |
     names = ("path", "validation_path", "test_path")
     given = (getattr(options, name, None) for name in names)
     if out is not None:
-        from freqsgd.data.encoder import DESCRIPTION, TOKENS
-        from freqsgd.training.checkpoint import MODEL
-        from freqsgd.training.documents import RESULTS
+        from freqsgd.runs.checkpoint import MODEL
+        from freqsgd.runs.documents import RESULTS
+        from freqsgd.tables.encoder import DESCRIPTION, TOKENS
 
         written = (MODEL, DESCRIPTION, TOKENS, RESULTS, REPORT)
         check_apart(out, written, [Path(each) for each in given if each])

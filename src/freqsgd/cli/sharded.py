@@ -14,8 +14,8 @@ from freqsgd.cli.options import is_given
 from freqsgd.cli.progress import console
 from freqsgd.cli.request import Request
 from freqsgd.cli.session import command_line, stream_session
-from freqsgd.data.dataset import DataError
-from freqsgd.training.rules import Rule
+from freqsgd.errors import DataError
+from freqsgd.optimizers import Rule
 
 __all__ = ["ENGINES", "is_sharded", "train_sharded"]
 
@@ -47,9 +47,9 @@ def train_sharded(
 
     Ranks other than the first end here.
     """
-    from freqsgd.distributed.fit import fit_sharded
-    from freqsgd.distributed.group import leave
-    from freqsgd.training.compare_streams import add_run, describe_stream
+    from freqsgd.recommender.compare_streams import add_run, describe_stream
+    from freqsgd.torchrec.group import leave
+    from freqsgd.torchrec.trainer import fit_sharded
 
     rate_needed(rule)
     options, settings, plan = parts_of(asked)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from freqsgd.cli.options import DATA, MODEL, option
-from freqsgd.data.text_options import TextOptions
-from freqsgd.training.text_settings import TextSettings
+from freqsgd.words.settings import TextSettings
+from freqsgd.words.spec import TextOptions
 
 __all__ = ["text_data", "text_settings"]
 

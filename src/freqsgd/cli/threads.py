@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
 
 __all__ = ["use_threads"]
 

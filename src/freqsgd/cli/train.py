@@ -15,11 +15,11 @@ from freqsgd.cli.session import REPORT, any_session, check_inputs, command_line
 from freqsgd.cli.sharded import is_sharded, train_sharded
 from freqsgd.cli.table import print_results
 from freqsgd.cli.targets import target
-from freqsgd.data.dataset import DataError
-from freqsgd.data.files import write_json
+from freqsgd.errors import DataError
+from freqsgd.files import write_json
+from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.report import write_report
-from freqsgd.streams.options import StreamOptions
-from freqsgd.training.rules import OPTIMIZERS, Rule
+from freqsgd.tables.spec import StreamOptions
 
 __all__ = ["train"]
 
@@ -60,10 +60,10 @@ def train(
     Several processes: torchrun --nproc-per-node 2 -m freqsgd train --engine torchrec --one-pass
     --count batch --lr 10 --out model
     """
-    from freqsgd.data.encoder import DESCRIPTION, TOKENS
-    from freqsgd.training.comparison import describe_any, fit_any
-    from freqsgd.training.documents import MODELS, RESULTS
-    from freqsgd.training.resuming import check_unused
+    from freqsgd.compare import describe_any, fit_any
+    from freqsgd.runs.documents import MODELS, RESULTS
+    from freqsgd.runs.resume import check_unused
+    from freqsgd.tables.encoder import DESCRIPTION, TOKENS
 
     sharded = is_sharded(context, engine)
     if (out / MODELS).exists():
@@ -94,7 +94,7 @@ def train(
     write_json(out / RESULTS, results)
     write_report(results, out / REPORT)
     if sharded:  # torchrun stops all ranks when one fails: none ends before this
-        from freqsgd.distributed.group import leave
+        from freqsgd.torchrec.group import leave
 
         leave()
     for run in results["runs"]:

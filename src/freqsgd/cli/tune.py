@@ -12,11 +12,11 @@ from freqsgd.cli.progress import console
 from freqsgd.cli.session import REPORT, command_line, session
 from freqsgd.cli.table import print_results
 from freqsgd.cli.targets import target
-from freqsgd.data.dataset import DataError
-from freqsgd.data.options import DataOptions
+from freqsgd.errors import DataError
+from freqsgd.optimizers import OPTIMIZERS
+from freqsgd.recommender.settings import Settings
 from freqsgd.report import write_report
-from freqsgd.training.rules import OPTIMIZERS
-from freqsgd.training.settings import Settings
+from freqsgd.tables.spec import DataOptions
 
 __all__ = ["tune"]
 
@@ -41,9 +41,9 @@ def tune(
 
     Example: freqsgd tune --dataset movielens-1m --optimizers cfsgd,adam --trials 40 --out tuned
     """
-    from freqsgd.training.trial_storage import TRIALS
-    from freqsgd.training.tune import check_request
-    from freqsgd.training.tune import tune as search
+    from freqsgd.recommender.trials import TRIALS
+    from freqsgd.recommender.tune import check_request
+    from freqsgd.recommender.tune import tune as search
 
     names = words(optimizers)
     check_request(names, shared, out=out, trials=trials, seeds=seeds, resume=resume)

@@ -11,46 +11,46 @@ from typing import Any, Self
 
 import numpy as np
 import polars as pl
+import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from freqsgd.data.conversion import read_frame, token_text
-from freqsgd.data.dataset import DataError, Dataset
-from freqsgd.data.encoder import Encoder
-from freqsgd.data.frames import empty_encoder, encode_frame, frame_columns, new_encoder
-from freqsgd.estimators import folder as folders
-from freqsgd.estimators.base_rate import keep_base_rate
+from freqsgd.errors import DataError
+from freqsgd.estimators import fitted as folders
 from freqsgd.estimators.fitted import Fitted
 from freqsgd.estimators.inputs import (
     all_to_train,
+    check_options,
     check_table,
     classes_of,
     hold_out,
     labels_of,
     no_samples,
+    numeric_names,
     rows_of,
+    rule_of,
+    seed_of,
+    settings_of,
     target_of,
     validate_on,
     warn_of_distinct,
 )
-from freqsgd.estimators.parameters import (
-    check_options,
-    numeric_names,
-    rule_of,
-    seed_of,
-    settings_of,
-)
 from freqsgd.estimators.stream import Stream
-from freqsgd.export.vectors import Neighbor, Vectors
 from freqsgd.nn.fm import FM
-from freqsgd.training.find_lr import find_lr
-from freqsgd.training.prepare import build_model
-from freqsgd.training.recommender_fit import InterruptedFitError, Progress, fit
-from freqsgd.training.rules import Rule
-from freqsgd.training.settings import Settings
+from freqsgd.optimizers import Rule
+from freqsgd.recommender.find_lr import find_lr
+from freqsgd.recommender.models import build_model
+from freqsgd.recommender.predictor import predictor_for
+from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.training import InterruptedFitError, Progress, fit
+from freqsgd.tables.dataset import Dataset
+from freqsgd.tables.encoder import Encoder
+from freqsgd.tables.frames import empty_encoder, encode_frame, frame_columns, new_encoder
+from freqsgd.tables.values import read_frame, token_text
+from freqsgd.vectors.vectors import Neighbor, Vectors
 
-__all__ = ["BaseClassifier"]
+__all__ = ["BaseClassifier", "keep_base_rate", "shift_to_base_rate"]
 
 
 class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -330,3 +330,44 @@ def _print_epochs(progress: Progress, record: dict[str, Any]) -> None:
         epoch = record["epochs"][-1]
         auc = "" if epoch["val_auc"] is None else f", validation AUC {epoch['val_auc']:.4f}"
         print(f"epoch {epoch['epoch']}: training loss {epoch['train_loss']:.4f}{auc}")
+
+
+_CLOSE = 1e-9  # log odds; those of a model are float32
+_MOST_STEPS = 100  # enough for halving alone
+
+
+def keep_base_rate(model: FM, data: Dataset, threads: int | None) -> None:
+    """Move the bias until the mean probability of the training rows is their mean label.
+
+    The epoch was chosen by AUC, which does not see the level of the probabilities.
+    """
+    rows = data.splits.train
+    logits = predictor_for(model, threads).predict(data.ids, rows).astype(np.float64)
+    weights = None if data.weights is None else data.weights[rows].astype(np.float64)
+    with torch.no_grad():
+        model.bias.add_(shift_to_base_rate(logits, data.labels[rows], weights))
+
+
+def shift_to_base_rate(
+    logits: NDArray[np.float64], labels: NDArray[np.uint8], weights: NDArray[np.float64] | None
+) -> float:
+    """What to add to log odds of rows of both classes: Newton's method, between bounds."""
+    if not np.isfinite(logits).all():
+        raise DataError("log odds of training rows are not finite numbers: try a smaller lr")
+    share = np.full(len(logits), 1 / len(logits)) if weights is None else weights / weights.sum()
+    positive, negative = share @ labels, share @ (1 - labels)
+    level = np.log(positive) - np.log(negative)
+    low, high = level - logits.max(), level - logits.min()  # no row is above, none is below it
+    shift = min(max(0.0, low), high)
+    for _ in range(_MOST_STEPS):
+        with np.errstate(over="ignore"):
+            p = 1 / (1 + np.exp(-(logits + shift)))
+        excess, slope = share @ p - positive, share @ (p * (1 - p))
+        low, high = (low, shift) if excess > 0 else (shift, high)
+        step = -excess / slope if slope > 0 else np.inf
+        if not low < shift + step < high:
+            step = (low + high) / 2 - shift
+        shift += step
+        if abs(step) < _CLOSE:
+            break
+    return float(shift)

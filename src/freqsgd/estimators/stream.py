@@ -10,16 +10,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from freqsgd.data.columns import Column
-from freqsgd.data.dataset import DataError
-from freqsgd.data.growing import GrowingEncoder
+from freqsgd.errors import DataError, DivergedError
 from freqsgd.estimators.fitted import Fitted, resized, resized_state
 from freqsgd.nn.fm import FM, DeepFM
-from freqsgd.training.divergence import check_loss
-from freqsgd.training.engine import DivergedError, engine_for
-from freqsgd.training.metrics import cross_entropy
-from freqsgd.training.rules import Rule
-from freqsgd.training.settings import Settings
+from freqsgd.optimizers import Rule
+from freqsgd.recommender.engine import engine_for
+from freqsgd.recommender.metrics import cross_entropy
+from freqsgd.recommender.settings import Settings
+from freqsgd.runs.loop import check_loss
+from freqsgd.tables.columns import Column
+from freqsgd.tables.frames import GrowingEncoder
 
 __all__ = ["Stream"]
 

@@ -6,7 +6,7 @@ from freqsgd._lazy import lazy_names
 
 if TYPE_CHECKING:
     from freqsgd.inspection.document import inspect_data
-    from freqsgd.inspection.options import InspectionOptions
+    from freqsgd.inspection.sources import InspectionOptions
 
 __all__ = ["InspectionOptions", "inspect_data"]
 
@@ -14,7 +14,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "InspectionOptions": "freqsgd.inspection.options",
+            "InspectionOptions": "freqsgd.inspection.sources",
             "inspect_data": "freqsgd.inspection.document",
         },
     )

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from freqsgd.data.dataset import DataError
-from freqsgd.inspection.learning_rate import learning_rates
-from freqsgd.inspection.memory import memory_of_fm, memory_of_words
-from freqsgd.inspection.notes import notes
-from freqsgd.inspection.options import InspectionOptions
-from freqsgd.inspection.statistics import field_statistics
-from freqsgd.theory.promise import promises
+import numpy as np
+from numpy.typing import NDArray
+
+from freqsgd.errors import DataError
+from freqsgd.inspection.sources import InspectionOptions
+from freqsgd.optimizers import Rule
+from freqsgd.recommender.memory import counter_bytes, table_state
+from freqsgd.theory.improvement import corollary, promises
+from freqsgd.theory.tails import TailFit, fit_tail
+from freqsgd.words.settings import TextSettings
 
 if TYPE_CHECKING:
-    from freqsgd.inspection.counting import Counted
+    from freqsgd.inspection.counting import Counted, CountedField
 
-__all__ = ["SCHEMA", "inspect_data"]
+__all__ = [
+    "SCHEMA",
+    "effective_tokens",
+    "field_statistics",
+    "inspect_data",
+    "learning_rates",
+    "memory_of_fm",
+    "memory_of_words",
+    "notes",
+    "rank_frequencies",
+    "top_share",
+]
 
 SCHEMA = 1
 _NO_WORD_RATE = "word vectors have default rates, which freqsgd train --model skipgram uses"
@@ -105,3 +119,169 @@ def _memory(counted: Counted, options: InspectionOptions) -> dict[str, int]:
         return memory_of_words(len(fields[0].ranked.counts), options.dim, rows)
     table_rows = sum(field.ranked.table_rows for field in fields)
     return memory_of_fm(table_rows, options.dim, rows * max(field.width for field in fields))
+
+
+_MOST = 0.95  # share of the tokens, beyond which nearly all are seen once
+_FEWEST = 100  # tokens; fewer may be seen once where rows are few
+_FEW = 4  # fields that are all named
+
+
+def notes(counted: Counted, options: InspectionOptions) -> Iterator[str]:
+    """Sentences, each of them about something else."""
+    if counted.rare:
+        yield _about_rare(counted, options)
+    ids = [field.name for field in counted.fields if _is_row_id(field)]
+    if ids:
+        yield (
+            f"Nearly all tokens of {_named(ids)} occur once, as numbers of rows do: nothing can be "
+            "learned of them, and they change what is promised to other fields; leave such columns "
+            "out (--features)."
+        )
+    own_table = options.path is not None and not options.is_text
+    labels = [field.name for field in counted.fields if _is_binary(field)]
+    if labels and own_table and options.label is None and not options.features:
+        yield f"The values of {_named(labels)} are 0 and 1: if it is the label, say so (--label)."
+
+
+def _about_rare(counted: Counted, options: InspectionOptions) -> str:
+    seldom = f"seen fewer than {counted.min_count:,} times (--min-count)"
+    if options.is_text:
+        return f"Words {seldom} are left out: {counted.rare:,} of {counted.rows + counted.rare:,}."
+    return f"Tokens {seldom} count as one token of their field."
+
+
+def _is_row_id(field: CountedField) -> bool:
+    counts = field.ranked.counts
+    singletons = int(np.count_nonzero(counts == 1))
+    return len(counts) >= _FEWEST and singletons >= _MOST * len(counts)
+
+
+def _is_binary(field: CountedField) -> bool:
+    return {name for name, _ in field.ranked.most_frequent} == {"0", "1"}
+
+
+def _named(names: list[str]) -> str:
+    if len(names) > _FEW:
+        return f"{len(names)} fields"
+    *others, last = map(repr, names)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+_TOP, _WIDTH = 1.5, 3.0
+_ADVICE = "for an FM in batches of 1,024; begin at the upper end"
+
+
+def learning_rates(tokens_per_sample: float) -> dict[str, Any]:
+    """Where to look for CF-SGD's learning rate: an FM in batches of 1024, mean loss.
+
+    The more tokens samples had, the lower was the largest rate that worked on the data tried. The
+    range is
+
+        1.5 / tokens ** (1/3) / 3     to     1.5 / tokens ** (1/3)
+
+    a rule of thumb; ``docs/inspect.md`` says on what data it was found and how well it does.
+
+    Example:
+        >>> learning_rates(2)["low"], learning_rates(2)["high"]
+        (0.4, 1.0)
+    """
+    high = _TOP / tokens_per_sample ** (1 / 3)
+    tokens = f"{tokens_per_sample:.3g}"
+    many = "token" if tokens == "1" else "tokens"
+    return {
+        "low": _one_digit(high / _WIDTH),
+        "high": _one_digit(high),
+        "rule": f"{_TOP:g} / {tokens} ** (1/3) for {tokens} {many} a sample, and a third of it",
+        "advice": _ADVICE,
+    }
+
+
+def _one_digit(rate: float) -> float:
+    """Rounded, but not above all that was tried."""
+    return min(float(f"{rate:.1g}"), _TOP)
+
+
+_FLOAT = 4
+_OPTIMIZERS = ("adam", "adagrad", "rowwise-adagrad", "cfsgd")
+
+
+def memory_of_fm(table_rows: int, dim: int, most_counted: int) -> dict[str, int]:
+    """Of a factorization machine, whose rows hold a vector and a linear weight.
+
+    Args:
+        table_rows: of all fields
+        dim: numbers of a vector
+        most_counted: the most that a token could be counted in an epoch, as the engine reckons it:
+            samples, times the width of the widest field
+    """
+    states = {name: table_state(Rule(name), table_rows, dim, most_counted) for name in _OPTIMIZERS}
+    return {"weights": _FLOAT * table_rows * (dim + 1), **states}
+
+
+def memory_of_words(words: int, dim: int, occurrences: int) -> dict[str, int]:
+    """Of word vectors: two tables, of a vector each; row-wise Adagrad keeps a number a row.
+
+    How far counters could come is what the engine reckons for an epoch of its default settings.
+    """
+    most_counted = TextSettings().most_counted(occurrences)
+    weights, rows = 2 * words * dim, 2 * words
+    return {
+        "weights": _FLOAT * weights,
+        "adam": 2 * _FLOAT * weights,
+        "adagrad": _FLOAT * weights,
+        "rowwise-adagrad": _FLOAT * rows,
+        "cfsgd": counter_bytes(most_counted) * rows,
+    }
+
+
+_MOST_RANKS = 300
+
+
+def field_statistics(field: CountedField) -> dict[str, Any]:
+    """What ``inspect.json`` says of a field, without its promise."""
+    counts = field.ranked.counts
+    fit = fit_tail(counts)
+    return {
+        "name": field.name,
+        "tokens": len(counts),
+        "samples": field.samples,
+        "occurrences": int(counts.sum()),
+        "top_1": top_share(counts, 1),
+        "top_10": top_share(counts, 10),
+        "singletons": int(np.count_nonzero(counts == 1)),
+        "effective_tokens": effective_tokens(counts),
+        "most_frequent": [list(pair) for pair in field.ranked.most_frequent],
+        "fit": fit.as_json(),
+        "corollary": _corollary(fit, len(counts)),
+        "ranks": rank_frequencies(counts),
+    }
+
+
+def top_share(counts: NDArray[np.int64], percent: int) -> float:
+    """The share of all occurrences that the most frequent tokens have: so many percent of them.
+
+    Their number is rounded up: the top 1% of 5 tokens is one token.
+    """
+    tokens = -(-percent * len(counts) // 100)
+    return float(counts[:tokens].sum() / counts.sum())
+
+
+def effective_tokens(counts: NDArray[np.int64]) -> float:
+    """How many equally frequent tokens would be as likely to meet twice: 1 / sum_k share_k^2."""
+    shares = counts / counts.sum()
+    return float(1 / np.square(shares).sum())
+
+
+def rank_frequencies(counts: NDArray[np.int64]) -> list[list[int]]:
+    """Rank and count of the first token, the last one, and some between, evenly on a log scale."""
+    ranks = np.unique(np.geomspace(1, len(counts), min(len(counts), _MOST_RANKS)).round())
+    return [[int(rank), int(counts[int(rank) - 1])] for rank in ranks]
+
+
+def _corollary(fit: TailFit, tokens: int) -> dict[str, Any]:
+    """Whether the paper's corollary for the fitted tail applies, and if not, why."""
+    rate = fit.tau if fit.family == "exponential" else fit.nu
+    if fit.family is None or rate is None:
+        return {"applies": False, "reason": fit.reason, "top": None}
+    found = corollary(fit.family, tokens, rate)
+    return {"applies": found.applies, "reason": found.reason, "top": found.top}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from freqsgd.data.files import write_json
+from freqsgd.files import write_json
 from freqsgd.paper.experiments import Figure
 from freqsgd.paper.folder import PAPER, PaperFolder
 from freqsgd.paper.one_run import DONE, OUT_OF_TIME

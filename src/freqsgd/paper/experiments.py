@@ -28,7 +28,7 @@ from freqsgd.paper.rules import (
     tail_is_found,
     uniform_is_sgd,
 )
-from freqsgd.training.presets import preset
+from freqsgd.recommender.presets import preset
 
 __all__ = ["FIGURES", "RUNS", "Figure", "Run", "Way"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from freqsgd.data.dataset import DataError
-from freqsgd.data.files import make_folder, write_json
+from freqsgd.errors import DataError
+from freqsgd.files import make_folder, write_json
 from freqsgd.paper.tasks import Task
 from freqsgd.report.documents import read_document
 from freqsgd.report.results import number

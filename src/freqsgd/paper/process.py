@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
 
 __all__ = ["PROGRAM", "Ended", "execute", "last_line"]
 
-PROGRAM = (sys.executable, "-m", "freqsgd.paper.child")  # then this process, then the command
+PROGRAM = (sys.executable, "-m", "freqsgd.cli.child")  # then this process, then the command
 GRACE_SECONDS = 10.0  # from the request to stop, in which checkpoints are written
 _LOOK_SECONDS = 0.2
 _TAIL_BYTES = 4096

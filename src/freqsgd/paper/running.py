@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from freqsgd.data.dataset import DataError
-from freqsgd.data.lock import locked
+from freqsgd.errors import DataError
+from freqsgd.files import locked
 from freqsgd.paper.document import PaperDocument
 from freqsgd.paper.experiments import FIGURES, RUNS, Figure, Run
 from freqsgd.paper.folder import PaperFolder
@@ -17,7 +17,7 @@ from freqsgd.paper.one_run import do_run
 from freqsgd.paper.process import PROGRAM
 from freqsgd.paper.tasks import Task, plan_tasks
 from freqsgd.paper.time_left import Clock
-from freqsgd.training.machine import describe_machine
+from freqsgd.runs.machine import describe_machine
 
 __all__ = ["Listener", "PaperProgress", "chosen_figures", "run_paper"]
 

@@ -11,10 +11,9 @@ from importlib.util import find_spec
 from typing import Any
 
 import freqsgd
-from freqsgd.data.cache import file_key
-from freqsgd.data.catalogue import KnownDataset, by_hand, known_dataset
-from freqsgd.data.folders import find_file
 from freqsgd.paper.experiments import Run, Way
+from freqsgd.tables.cache import file_key
+from freqsgd.tables.catalog import KnownDataset, by_hand, find_file, known_dataset
 
 __all__ = ["FILES", "Task", "plan_tasks"]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from freqsgd.data import DataError
-from freqsgd.data.files import read_json
+from freqsgd.errors import DataError
+from freqsgd.files import read_json
 from freqsgd.report.results import number
 
 __all__ = ["TAIL_RATES", "check_kind", "column", "listing", "read_document"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from freqsgd.data import DataError
-from freqsgd.data.files import write_whole
+from freqsgd.errors import DataError
+from freqsgd.files import write_whole
 
 __all__ = ["needs", "write_file"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
-from freqsgd.data import DataError
+from freqsgd.errors import DataError
 from freqsgd.report.documents import check_kind, listing, read_document
 from freqsgd.report.inspection import Inspection, read_inspection
 from freqsgd.report.one_pass import OnePass, read_one_pass

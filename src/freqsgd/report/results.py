@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from freqsgd.data import DataError
+from freqsgd.errors import DataError
 
 __all__ = [
     "SCHEMA",

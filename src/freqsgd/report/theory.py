@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from freqsgd.data import DataError
+from freqsgd.errors import DataError
 from freqsgd.report.documents import check_kind, column, listing
 from freqsgd.report.results import display_name, integer, mapping, number, text
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
 
 __all__ = ["Array", "frequencies", "per_token", "positive", "scipy", "whole"]
 

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
 from freqsgd.theory.checks import Array, positive, whole
 
 __all__ = ["TAILS", "exponential", "polynomial", "token_distribution", "top_tokens", "uniform"]

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
 from freqsgd.rates import RateLaw, paper_rates
 from freqsgd.theory import bounds
 from freqsgd.theory.checks import Array
-from freqsgd.theory.comparison import improvement
-from freqsgd.theory.measured import ANY, LAST, LATE, Known, Measured, largest_variance
+from freqsgd.theory.measured import ANY, LAST, LATE, Known, Measured, improvement, largest_variance
 from freqsgd.theory.problem import Problem, planted_problem
 from freqsgd.theory.settings import PILOT_OUTPUTS, Settings
 from freqsgd.theory.simulation import Method, Runs, simulate, spread_evenly

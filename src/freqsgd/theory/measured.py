@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from freqsgd.theory.checks import Array
-from freqsgd.theory.estimates import Estimate, mean
+from freqsgd.theory.checks import Array, scipy
+from freqsgd.theory.improvement import counting_factor, error_improvement
 from freqsgd.theory.problem import Problem
+from freqsgd.theory.settings import Settings
 from freqsgd.theory.simulation import Method, Runs
 
-__all__ = ["ANY", "LAST", "LATE", "Known", "Measured", "largest_variance"]
+__all__ = [
+    "ANY",
+    "LAST",
+    "LATE",
+    "Estimate",
+    "Known",
+    "Measured",
+    "Slope",
+    "counting_cost",
+    "improvement",
+    "largest_variance",
+    "mean",
+    "ratio",
+    "slope",
+]
 
 ANY, LATE, LAST = range(3)  # the outputs of a repetition: uniform on [T], on {T/2..T}, and T
 
@@ -103,3 +120,150 @@ def largest_variance(problem: Problem, runs: Runs) -> Array:
     valid = runs.left < 0
     each = [problem.conditional_variance(rows)[valid].max(0) for rows in runs.iterates]
     return np.asarray(np.max(each, axis=0))
+
+
+_RESAMPLES = 1000
+_QUANTILES = (0.025, 0.975)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number for each token, and the interval that holds it in 95 of 100 cases."""
+
+    value: Array
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True)
+class Slope:
+    """Of lines through points, and its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def mean(samples: Array, seed: int = 0) -> Estimate:
+    """The mean over repetitions, samples being (repetitions, tokens); intervals by bootstrap."""
+    means = _weights(len(samples), seed) @ samples
+    return Estimate(samples.mean(0), *np.quantile(means, _QUANTILES, axis=0))
+
+
+def ratio(above: Array, below: Array, seed: int = 0) -> Estimate:
+    """The ratio of two means over the same repetitions, which the bootstrap draws together."""
+    weights = _weights(len(above), seed)
+    ratios = (weights @ above) / (weights @ below)
+    value = above.mean(0) / below.mean(0)
+    return Estimate(value, *np.quantile(ratios, _QUANTILES, axis=0))
+
+
+def slope(x: Array, y: Array, group: NDArray[np.int64]) -> Slope | None:
+    """The slope of parallel lines, one through the points of each group, by least squares.
+
+    With Student's interval; None where no line is determined.
+    """
+    x, y = _centred(x, group), _centred(y, group)
+    freedom, spread = len(x) - len(np.unique(group)) - 1, float(x @ x)
+    if freedom < 1 or spread == 0.0:
+        return None
+    value = float(x @ y) / spread
+    residuals = y - value * x
+    error = np.sqrt(residuals @ residuals / freedom / spread)
+    half = float(scipy("stats").t.ppf(_QUANTILES[1], freedom) * error)
+    return Slope(value, value - half, value + half)
+
+
+def _centred(x: Array, group: NDArray[np.int64]) -> Array:
+    means = np.bincount(group, x) / np.maximum(np.bincount(group), 1)
+    return np.asarray(x - means[group])
+
+
+def _weights(repetitions: int, seed: int) -> Array:
+    """How much each repetition counts in each resample."""
+    generator = np.random.default_rng(seed)
+    even = np.full(repetitions, 1 / repetitions)
+    return generator.multinomial(repetitions, even, _RESAMPLES) / repetitions
+
+
+def improvement(
+    settings: Settings, known: Known, measured: Mapping[str, Measured], name: str
+) -> dict[str, Any]:
+    """An entry of ``improvements``: SGD's error over that of another method, token by token.
+
+    Both are looked at in iterates of the same kind, and in repetitions that stayed in the ball.
+    """
+    other, sgd = measured[name], measured["sgd"]
+    valid = other.valid & sgd.valid
+    found = ratio(sgd.comparable[valid], other.comparable[valid])
+    entry: dict[str, Any] = {
+        "optimizer": name,
+        "measured": found.value.tolist(),
+        "low": found.low.tolist(),
+        "high": found.high.tolist(),
+    }
+    if name == "sbcd":
+        return entry
+    cost = counting_cost(known, name)
+    promised = error_improvement(known.p, known.sigma2) / cost
+    begun = sgd.comparable[sgd.valid].mean(0) < sgd.start / 2
+    return {
+        **entry,
+        "bound": promised.tolist(),
+        "iterations": (promised**2).tolist(),
+        "corollary": None
+        if (other.steps == 1 / (4 * known.L)).any()
+        else _guaranteed(settings, cost),
+        "slope": _slope(settings, found.value, begun),
+    }
+
+
+def counting_cost(known: Known, name: str) -> float:
+    """By how much the bounds' leading term is larger for a method that counts frequencies."""
+    return counting_factor(*known) if name == "cfsgd" else 1.0
+
+
+def _guaranteed(settings: Settings, cost: float) -> list[float] | None:
+    """The corollaries' factors of iterations, token by token; ``cost`` is that of counting.
+
+    They are for equal sigma_k, and for steps that the cap 1 / (4 L) leaves alone.
+    """
+    if settings.exception is not None:
+        return None
+    users, items = settings.corollaries
+    parts = [
+        users.iterations_improvement(np.arange(1, settings.users + 1)),
+        items.iterations_improvement(np.arange(1, settings.items + 1)),
+    ]
+    return [float(factor) for factor in np.concatenate(parts) / cost**2]
+
+
+def _slope(settings: Settings, improvement: Array, begun: Any) -> dict[str, Any] | None:
+    """How fast the log of an improvement grows along the tail, alike on both sides.
+
+    And how many tail tokens SGD has begun to learn: its error is less than half of that at the
+    start. Nothing can be much better than SGD at what takes more than T iterations, so beyond these
+    tokens the improvement stops to grow.
+    """
+    if settings.tail == "uniform":
+        return None
+    users, items = settings.corollaries
+    ranks = np.concatenate(
+        [np.arange(1, settings.users + 1), np.arange(1, settings.items + 1)], dtype=np.float64
+    )
+    side = np.repeat([0, 1], [settings.users, settings.items])
+    tail = ranks > np.where(side == 0, users.top, items.top)
+    by_rank = settings.tail == "exponential"
+    x = ranks if by_rank else np.log(ranks)
+    found = slope(x[tail], np.log(improvement[tail]), side[tail])
+    if found is None:
+        return None
+    return {
+        "measured": found.value,
+        "low": found.low,
+        "high": found.high,
+        "predicted": settings.falloff / 2,
+        "axis": "rank" if by_rank else "log rank",
+        "tokens": int(tail.sum()),
+        "begun": int(begun[tail].sum()),
+    }

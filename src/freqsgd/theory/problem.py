@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
 from freqsgd.theory.checks import Array
 
 __all__ = ["Problem", "joint_distribution", "planted_problem"]

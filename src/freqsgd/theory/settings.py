@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from freqsgd.data.dataset import DataError
-from freqsgd.data.option_checks import real_number, whole_number
+from freqsgd.errors import DataError
+from freqsgd.tables.checks import real_number, whole_number
 from freqsgd.theory.checks import Array
 from freqsgd.theory.distributions import check_tail, token_distribution
 from freqsgd.theory.improvement import Corollary, corollary

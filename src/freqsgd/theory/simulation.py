@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from freqsgd.data.dataset import DataError
+from freqsgd.errors import DataError
 from freqsgd.kernels.simulation import advance
 from freqsgd.rates import RateLaw
 from freqsgd.theory.checks import Array, per_token

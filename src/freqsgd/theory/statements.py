@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from freqsgd.theory.bounds import variance_bounds
-from freqsgd.theory.comparison import counting_cost
 from freqsgd.theory.improvement import EXPONENTIAL, POLYNOMIAL, counting_condition
-from freqsgd.theory.measured import ANY, Known, Measured
+from freqsgd.theory.measured import ANY, Known, Measured, counting_cost
 from freqsgd.theory.settings import Settings
 
 __all__ = ["Statement", "statements"]

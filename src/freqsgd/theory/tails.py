@@ -1,7 +1,7 @@
 """Which tail do counted tokens have: exponential or polynomial, how steep, and from which rank on?
 
 One half of the occurrences ranks the tokens, each one of the other half is a sample of its token's
-rank (:mod:`freqsgd.theory.tail_split`). From a rank first on, the likeliest exponential tail
+rank (:mod:`freqsgd.theory.tails`). From a rank first on, the likeliest exponential tail
 (``p_n ~ exp(-tau n)``) and the likeliest polynomial one (``p_n ~ n ** -nu``) are fitted to these
 samples. How far off a fit is says the Kolmogorov-Smirnov distance, the largest difference between
 the shares of samples up to a rank; a short piece of any tail is nearly flat and everything is near
@@ -14,18 +14,17 @@ that it is true.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from freqsgd.data.dataset import DataError
-from freqsgd.theory.checks import Array
-from freqsgd.theory.tail_families import FAMILIES, Family
-from freqsgd.theory.tail_split import SplitCounts, split_occurrences
+from freqsgd.errors import DataError
+from freqsgd.theory.checks import Array, scipy
 
-__all__ = ["TailFit", "fit_tail"]
+__all__ = ["FAMILIES", "Family", "SplitCounts", "TailFit", "fit_tail", "split_occurrences"]
 
 FEWEST = 20  # tokens
 FEWEST_RANKED = 10  # of these in the half that ranks them, and in a tail
@@ -260,3 +259,133 @@ def _vuong(ranks: _Ranks, tail: _Tail) -> float:
     mean = float(weights @ difference)
     variance = float(weights @ (difference - mean) ** 2)
     return mean / math.sqrt(variance / tail.samples) if variance > 0.0 else 0.0
+
+
+# The two shapes of a tail, as distributions over the ranks first..last.
+#
+# Both are exponential families with one parameter, the tail's rate:
+#
+#     p_n = exp(-rate (t(n) - t(first))) / mass        t(n) = n      exponential, rate = tau
+#                                                      t(n) = log n  polynomial,  rate = nu
+#
+# and the mass is the sum of the numerators, so that p sums to 1.
+
+HEAD = 1000  # ranks that are added up one by one; from there on an integral is exact to rounding
+
+
+@dataclass(frozen=True)
+class Family:
+    """A shape of tail."""
+
+    name: str
+    position: Callable[[Array], Array]  # t(n)
+    rank: Callable[[Array], Array]  # the n of a t(n)
+    masses: Callable[[int, Array, float], Array]  # first, array of last ranks, rate
+
+    def likeliest_rate(self, mean: float, first: int, last: int) -> float:
+        """The rate under which samples of ranks first..last are likeliest.
+
+        Args:
+            mean: of t(n) - t(first) over the samples, more than 0
+            first: the tail's first rank
+            last: its last rank
+        """
+        minimize = scipy("optimize").minimize_scalar
+        ends = np.array([last], np.float64)
+
+        def cost(log_rate: float) -> float:  # of a sample: minus its log likelihood
+            rate = math.exp(log_rate)
+            return rate * mean + math.log(self.masses(first, ends, rate)[0])
+
+        start, second, end = self.position(np.array([first, first + 1, last], np.float64))
+        # Flatter than the first bound is uniform; beyond the second, first takes every sample.
+        bounds = (math.log(1e-8 / (end - start)), math.log(100.0 / (second - start)))
+        best = minimize(cost, bounds=bounds, method="bounded", options={"xatol": 1e-9})
+        return math.exp(best.x)
+
+
+def _exponential_masses(first: int, last: Array, rate: float) -> Array:
+    masses: Array = np.expm1(-rate * (last - first + 1.0)) / math.expm1(-rate)
+    return masses
+
+
+def _polynomial_masses(first: int, last: Array, rate: float) -> Array:
+    """The sums of (n / first) ** -rate: term by term, then by Euler and Maclaurin's formula."""
+    head = np.arange(first, first + HEAD, dtype=np.float64)
+    sums = np.cumsum((head / first) ** -rate)
+    start = float(head[-1])
+    end = np.maximum(last, start)
+    at_start, at_end = (start / first) ** -rate, (end / first) ** -rate
+    stretch = np.log(end / start)
+    integral = start * at_start * _expm1_over((1.0 - rate) * stretch) * stretch
+    slopes = rate * (at_start / start - at_end / end)  # f'(end) - f'(start)
+    beyond: Array = integral + (at_end - at_start) / 2.0 + slopes / 12.0
+    within = sums[np.minimum(last - first, HEAD - 1).astype(np.int64)]
+    return within + beyond
+
+
+def _expm1_over(x: Array) -> Array:
+    """(exp(x) - 1) / x, also where x is 0."""
+    safe = np.where(x == 0.0, 1.0, x)
+    return np.where(x == 0.0, 1.0, np.expm1(safe) / safe)
+
+
+FAMILIES = {
+    "exponential": Family("exponential", np.asarray, np.asarray, _exponential_masses),
+    "polynomial": Family("polynomial", np.log, np.exp, _polynomial_masses),
+}
+
+
+# Ranks from one half of the occurrences, counts from the other.
+#
+# Sorted counts fall even where tokens are equally frequent: chance makes some of them come first.
+# So every occurrence is put, by the toss of a coin, into one of two halves. The first ranks the
+# tokens, the second is counted at these ranks, and what was luck in the first is not repeated in
+# it.
+
+_SEED = 2022  # not 0 or 1, with which counts may have been drawn
+
+
+@dataclass(frozen=True)
+class SplitCounts:
+    """Tokens of the first half by falling count.
+
+    Attributes:
+        ranking: how often each is in the first half
+        counts: how often in the second: of equally ranked tokens, the mean
+    """
+
+    ranking: NDArray[np.int64]
+    counts: Array
+
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """The last ranks of the blocks of equally ranked tokens."""
+        return np.append(np.flatnonzero(np.diff(self.ranking)) + 1, self.ranking.size)
+
+    @property
+    def unevenness(self) -> float:
+        """By how many standard errors the mean rank of the second half is below the middle one.
+
+        Of equally frequent tokens every rank is equally likely, also where some are never seen.
+        """
+        tokens, occurrences = self.counts.size, float(self.counts.sum())
+        middle, variance = (tokens + 1) / 2, (tokens**2 - 1) / 12
+        mean = float(self.counts @ np.arange(1.0, tokens + 1.0)) / occurrences
+        return (middle - mean) / math.sqrt(variance / occurrences)
+
+
+def split_occurrences(counts: NDArray[np.int64], seed: int = _SEED) -> SplitCounts:
+    """Toss a coin for each occurrence of each token; tokens that the first half lacks are left out.
+
+    Args:
+        counts: of the tokens, in any order
+        seed: of the coin
+    """
+    first = np.random.default_rng(seed).binomial(counts, 0.5)
+    order = np.argsort(-first, kind="stable")[: np.count_nonzero(first)]
+    ranking, second = first[order], (counts - first)[order]
+    starts = np.flatnonzero(np.diff(ranking, prepend=0))
+    sizes = np.diff(starts, append=ranking.size)
+    means = np.add.reduceat(second, starts) / sizes if starts.size else np.empty(0)
+    return SplitCounts(ranking, np.repeat(means, sizes))

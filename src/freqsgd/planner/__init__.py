@@ -1,0 +1,1 @@
+"""Estimate memory, hosts and training time for tables of any size."""

@@ -1,0 +1,272 @@
+"""What training would take: memory, hosts, exchange and speed, as ``freqsgd plan`` tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from freqsgd.errors import DataError
+from freqsgd.planner.speed import (
+    Exchange,
+    Fleet,
+    Prediction,
+    Rates,
+    predict_hosts,
+    predict_one_process,
+    row_wise_rows,
+    row_wise_sums,
+    table_wise,
+)
+from freqsgd.planner.workload import (
+    COUNTER_SGD,
+    FLOAT,
+    KEPT,
+    RESERVE,
+    ROW_WISE,
+    ROWS_SENT,
+    TABLE_WISE,
+    Workload,
+    held,
+    hosts_needed,
+    state_of_row,
+    usable_memory,
+)
+from freqsgd.torchrec.limits import MAX_STEPS
+
+__all__ = ["plan"]
+
+SCHEMA = 1
+_Needed = Mapping[str, int | None]  # hosts by way of sharding; None: no number of them holds it
+
+
+def plan(
+    work: Workload,
+    *,
+    host_memory: int,
+    hosts: int | None = None,
+    cores: int | None = None,
+    network: float | None = None,
+    optimizers: Sequence[str] = tuple(KEPT),
+    rates: Rates | None = None,
+) -> dict[str, Any]:
+    """Reckon what a workload takes; the speed only where rates were measured.
+
+    Args:
+        work: what is to be trained
+        host_memory: bytes of each host
+        hosts: how many there are; None: as many as TorchRec's COUNTER_SGD needs
+        cores: of each host; None: as many as were measured
+        network: bytes that a host sends in a second; None: as measured over loopback
+        optimizers: to be compared, of :data:`~freqsgd.planner.workload.KEPT`
+        rates: that ``freqsgd bench`` measured
+    """
+    usable = usable_memory(host_memory)
+    rows = [_optimizer(name, work, usable) for name in optimizers]
+    needed = _hosts(COUNTER_SGD, work, usable)
+    alone = work.one_process().total
+    fits = alone <= usable
+    if not fits and not any(needed.values()):
+        raise DataError(_too_small(work, host_memory, usable))
+    fleet = Fleet(hosts or needed[ROW_WISE] or needed[TABLE_WISE] or 1, cores, network)
+    exchanges = _exchanges(work, fleet, usable)
+    predictions, missing = _predictions(work, fleet, exchanges, rates, needed, fits)
+    return {
+        "schema": SCHEMA,
+        "size": {
+            "features": len(work.tables),
+            "rows": work.rows,
+            "tokens_per_example": work.looked_up // work.batch_size,
+            "dim": work.dim,
+            "row_width": work.row_width,
+            "hidden": None if work.hidden is None else list(work.hidden),
+            "batch_size": work.batch_size,
+            "examples": work.examples,
+        },
+        "host": {
+            "memory": host_memory,
+            "reserve": RESERVE,
+            "workspace": work.workspace(ROW_WISE, fleet.hosts),
+            "usable": usable,
+            "cores": cores,
+            "network_bytes_per_second": network,
+        },
+        "weights": work.weights,
+        "one_process": {"bytes": alone, "fits": fits},
+        "optimizers": rows,
+        "hosts": fleet.hosts,
+        "exchange": {how: _sent(each, network) for how, each in exchanges.items()},
+        "rates": None if rates is None else rates.measured,
+        "predictions": [_predicted(each, work) for each in predictions],
+        "no_prediction": missing,
+        "bottleneck": _bottleneck(fleet, exchanges, needed, fits, predictions),
+        "notes": _notes(work, fleet, exchanges, needed, optimizers),
+    }
+
+
+def _optimizer(name: str, work: Workload, usable: int) -> dict[str, Any]:
+    state = state_of_row(name, work)
+    return {
+        "optimizer": name,
+        "keeps": KEPT[name],
+        "state_per_row": state,
+        "state": state * work.rows,
+        "total": work.weights + state * work.rows,
+        "hosts": _hosts(name, work, usable),
+        "hypothetical": name == "cfsgd",
+    }
+
+
+def _hosts(optimizer: str, work: Workload, usable: int) -> dict[str, int | None]:
+    """The fewest that hold it, by way of sharding."""
+    of_row = work.row_bytes + state_of_row(optimizer, work)
+    return {how: hosts_needed(how, work, of_row, usable) for how in (ROW_WISE, TABLE_WISE)}
+
+
+def _too_small(work: Workload, host_memory: int, usable: int) -> str:
+    table = max(work.tables) * (work.row_bytes + state_of_row(COUNTER_SGD, work))
+    single = _hosts(COUNTER_SGD, replace(work, batch_size=1), usable)
+    smaller = "smaller batches" if any(single.values()) else "a smaller dimension (--dim)"
+    return (
+        f"a host of {host_memory / 1e9:,.1f} GB is too small, however many there are: row-wise "
+        f"each has sums and gradients of the whole batch, {3 * work.outputs / 1e9:,.1f} GB, and "
+        f"rows of {len(work.tables):,} tables; table-wise the largest table takes "
+        f"{table / 1e9:,.1f} GB, beside a batch; take {smaller} or more memory"
+    )
+
+
+def _exchanges(work: Workload, fleet: Fleet, usable: int) -> dict[str, Exchange | None]:
+    """By way of sharding; None where these hosts do not hold it, or tables are too few."""
+    of_row = work.row_bytes + state_of_row(COUNTER_SGD, work)
+    ways = {ROW_WISE: row_wise_sums, ROWS_SENT: row_wise_rows, TABLE_WISE: table_wise}
+
+    def possible(how: str) -> bool:
+        idle = how == TABLE_WISE and fleet.hosts > len(work.tables)
+        return not idle and held(how, work, of_row, fleet.hosts) <= usable
+
+    return {how: sent(work, fleet.hosts) if possible(how) else None for how, sent in ways.items()}
+
+
+def _sent(exchange: Exchange | None, network: float | None) -> dict[str, Any] | None:
+    """Bytes, and the least seconds that a network takes for them."""
+    if exchange is None:
+        return None
+    seconds = None if network is None else exchange.total / network
+    return {**asdict(exchange), "total": exchange.total, "seconds": seconds}
+
+
+def _predictions(
+    work: Workload,
+    fleet: Fleet,
+    exchanges: Mapping[str, Exchange | None],
+    rates: Rates | None,
+    needed: _Needed,
+    fits: bool,
+) -> tuple[list[Prediction], str | None]:
+    """What is predicted, and why something is not."""
+    if rates is None:
+        return [], "no speed is predicted: freqsgd bench measures the rates that are missing"
+    found = [predict_one_process(work, fleet, rates)] if fits else []
+    if fits and fleet.hosts == 1:
+        return found, None
+    ways = {how: exchanges[how] for how in (ROW_WISE, TABLE_WISE)}
+    if not any(ways.values()):
+        asked = f"{_asked(needed)} are needed, not {fleet.hosts:,}"
+        return found, f"no speed of TorchRec is predicted: {asked}"
+    if not rates.torchrec:
+        return found, "no speed of TorchRec is predicted: freqsgd bench did not measure it"
+    for how, exchange in ways.items():
+        if exchange is not None:
+            found.append(predict_hosts(how, work, exchange, fleet, rates))
+    return found, None
+
+
+def _asked(needed: _Needed) -> str:
+    """How many hosts memory asks for, in words."""
+    told = [f"{number:,} hosts {how}" for how, number in needed.items() if number is not None]
+    return " or ".join(told) or "larger hosts"
+
+
+def _predicted(prediction: Prediction, work: Workload) -> dict[str, Any]:
+    speed = prediction.examples_per_second
+    return {
+        **asdict(prediction),
+        "assumptions": list(prediction.assumptions),
+        "step_seconds": prediction.seconds.total,
+        "hours": None if work.examples is None else work.examples / speed / 3600,
+    }
+
+
+def _bottleneck(
+    fleet: Fleet,
+    exchanges: Mapping[str, Exchange | None],
+    needed: _Needed,
+    fits: bool,
+    predictions: Sequence[Prediction],
+) -> str:
+    """What limits training, in words."""
+    memory = "not memory: one process holds it" if fits else f"memory asks for {_asked(needed)}"
+    if not fits and exchanges[ROW_WISE] is None and exchanges[TABLE_WISE] is None:
+        return f"{memory}, not {fleet.hosts:,}"
+    spread = [each for each in predictions if each.how != "one process" and each.hosts > 1]
+    if not spread:
+        return memory if fits else f"{memory}; what takes the time of a step is not known"
+    how = spread[0].how
+    seconds = spread[0].seconds
+    names = {
+        "updates": "row updates",
+        "buffers": "filling and reading sums of the whole batch",
+        "exchange": "the exchange",
+    }
+    part, most = max(asdict(seconds).items(), key=lambda each: each[1])
+    said = f"{memory}; {names[part]} would take {most / seconds.total:.0%} of a {how} step"
+    if part == "updates":
+        return f"{said}, which more hosts or cores shorten"
+    if how == TABLE_WISE:
+        return f"{said}, which more hosts shorten"
+    sent = {how: each.total for how, each in exchanges.items() if each is not None}
+    less = [
+        f"{sent[ROW_WISE] / sent[how]:.1f} times less {words}"
+        for how, words in ((TABLE_WISE, "table-wise"), (ROWS_SENT, "if rows were sent"))
+        if how in sent
+    ]
+    return (
+        f"{said}, which more hosts do not shorten, since each has sums of the whole batch; to send "
+        f"would be {' and '.join(less)}"
+    )
+
+
+def _notes(
+    work: Workload,
+    fleet: Fleet,
+    exchanges: Mapping[str, Exchange | None],
+    needed: _Needed,
+    optimizers: Sequence[str],
+) -> list[str]:
+    """What to know of the arithmetic."""
+    notes = [
+        f"rows have {work.row_width} numbers in TorchRec: {work.dim} of the vector, a linear "
+        "weight, and zeros up to a multiple of 4",
+        f"{RESERVE:.0%} of a host's memory is left to everything else; under row-wise sharding "
+        "each host has sums and gradients of the whole batch, with what its examples take "
+        f"{work.workspace(ROW_WISE, fleet.hosts) / 1e9:,.1f} GB",
+        "gloo runs the reduce-scatter of row-wise sharding as an all-reduce: twice the bytes",
+    ]
+    if "cfsgd" in optimizers:
+        notes.append("*: no engine shards the counter of cfsgd, TorchRec trains with counter-sgd")
+    if needed[ROW_WISE] is None:
+        notes.append("row-wise sharding fits no number of these hosts")
+    if exchanges[TABLE_WISE] is None:
+        notes.append(
+            "whole tables are too few for these hosts, or too large: no table-wise sharding"
+        )
+    if work.examples is None:
+        notes.append("counters of cfsgd have 4 bytes up to 2^31 counts, then 8: see --examples")
+    elif work.examples > MAX_STEPS * work.batch_size:
+        notes.append(
+            f"FBGEMM's counters end at {MAX_STEPS:,} batches, fewer than these examples make: take "
+            "larger batches"
+        )
+    if work.examples is not None and state_of_row("cfsgd", work) > FLOAT:
+        notes.append("cfsgd counts occurrences in 8 bytes here; batches (--count batch) need 4")
+    return notes

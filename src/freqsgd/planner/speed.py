@@ -1,0 +1,279 @@
+"""How fast training on several hosts would be, from rates that ``freqsgd bench`` measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from freqsgd.planner.workload import FLOAT, ROW_WISE, Workload
+
+__all__ = [
+    "Exchange",
+    "Fleet",
+    "Prediction",
+    "Rates",
+    "StepSeconds",
+    "predict_hosts",
+    "predict_one_process",
+    "row_wise_rows",
+    "row_wise_sums",
+    "table_wise",
+]
+
+Points = Sequence[tuple[int, float]]  # bytes of a row, rows looked up and updated in a second
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What was measured on one machine.
+
+    Args:
+        measured: where and when
+        threads: that were used
+        cfsgd: of the engine, in one process
+        torchrec: of TorchRec, in one process; none where it was not measured
+        copied: bytes of memory copied in a second
+        sent: bytes that each of two processes sends the other in a second, over loopback
+        quick: whether tables were small, which is too fast
+    """
+
+    measured: str
+    threads: int
+    cfsgd: Points
+    torchrec: Points
+    copied: float
+    sent: float
+    quick: bool
+
+    @classmethod
+    def of(cls, bench: dict[str, Any]) -> Rates:
+        """From the document that ``freqsgd bench`` writes."""
+        machine = bench["machine"]
+        points: dict[str, list[tuple[int, float]]] = {}
+        bytes_per_second: dict[str, float] = {}
+        for each in bench["rates"]:
+            what, rate = each["what"], float(each["per_second"])
+            if not 0 < rate < math.inf:
+                raise ValueError(f"{what} has the rate {rate}")
+            if each["unit"] == "rows":
+                row_bytes = _at_least_one("row_bytes", each["row_bytes"])
+                points.setdefault(what, []).append((row_bytes, rate))
+            else:
+                bytes_per_second[what] = rate
+        return cls(
+            measured=f"{machine['cpu']}, {machine['threads']} threads, {bench['created'][:10]}",
+            threads=_at_least_one("threads", machine["threads"]),
+            cfsgd=points["cfsgd"],
+            torchrec=points.get("torchrec", []),
+            copied=bytes_per_second["copy"],
+            sent=bytes_per_second["loopback"],
+            quick=bool(bench["quick"]),
+        )
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """The hosts.
+
+    Args:
+        hosts: how many
+        cores: of each; None: as many as threads were measured
+        network: bytes that a host sends in a second; None: as measured over loopback
+    """
+
+    hosts: int
+    cores: int | None = None
+    network: float | None = None
+
+
+@dataclass(frozen=True)
+class StepSeconds:
+    """Where the time of a step goes.
+
+    Args:
+        updates: looking rows up, the loss and its gradients, updating rows
+        buffers: filling and reading the sums of the whole batch that each host has
+        exchange: sending
+    """
+
+    updates: float
+    buffers: float = 0.0
+    exchange: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """All of it: nothing is taken to overlap."""
+        return self.updates + self.buffers + self.exchange
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What would be, if all that is assumed were so.
+
+    Args:
+        how: "one process" (the engine of freqsgd), or a way of sharding (TorchRec)
+        hosts: how many
+        seconds: of a step
+        examples_per_second: of all hosts together
+        assumptions: in words
+    """
+
+    how: str
+    hosts: int
+    seconds: StepSeconds
+    examples_per_second: float
+    assumptions: tuple[str, ...]
+
+
+def predict_hosts(
+    how: str, work: Workload, exchange: Exchange, fleet: Fleet, rates: Rates
+) -> Prediction:
+    """Of TorchRec, whose hosts exchange so much; sums of whole batches are "row-wise"."""
+    network = fleet.network or rates.sent
+    sums = 2 * work.outputs * (fleet.hosts - 1) / fleet.hosts if how == ROW_WISE else 0.0
+    seconds = StepSeconds(
+        updates=_updates(work, fleet, rates.torchrec, rates.threads, work.row_bytes),
+        buffers=sums / rates.copied,
+        exchange=exchange.total / network,
+    )
+    whence = "--network" if fleet.network else "two processes over loopback: no network"
+    assumptions = [*_of_updates(fleet, rates, "TorchRec's"), *_of_model(work)]
+    if fleet.hosts > 1:
+        assumptions += [
+            "tokens are spread evenly over the hosts, and each host reads all examples",
+            f"each host sends {network / 1e9:.2f} GB/s ({whence})",
+            "nothing overlaps: exchange waits for updates, and updates wait for the exchange",
+        ]
+    if sums:
+        assumptions.append(
+            "sums and gradients of the whole batch are written and read once on each host, as "
+            f"fast as memory is copied ({rates.copied / 1e9:.1f} GB/s)"
+        )
+    return _prediction(how, work, fleet.hosts, seconds, assumptions)
+
+
+def predict_one_process(work: Workload, fleet: Fleet, rates: Rates) -> Prediction:
+    """Of the engine of freqsgd, on one host."""
+    alone = Fleet(1, fleet.cores)
+    row_bytes = FLOAT * (work.dim + 1)
+    seconds = StepSeconds(_updates(work, alone, rates.cfsgd, rates.threads, row_bytes))
+    assumptions = [*_of_updates(alone, rates, "the engine's"), *_of_model(work)]
+    return _prediction("one process", work, 1, seconds, assumptions)
+
+
+def seconds_of_row(points: Points, row_bytes: int) -> float:
+    """By the line through what was measured; a longer row never takes less than a shorter one."""
+    (short, fast), (long, slow) = min(points), max(points)
+    if short == long:
+        return row_bytes / short / fast
+    slope = max((1 / slow - 1 / fast) / (long - short), 0.0)
+    return max(1 / fast + slope * (row_bytes - short), min(1 / fast, 1 / slow))
+
+
+def _at_least_one(name: str, value: Any) -> int:
+    if int(value) < 1:
+        raise ValueError(f"{name} is {value}")
+    return int(value)
+
+
+def _updates(work: Workload, fleet: Fleet, points: Points, threads: int, row_bytes: int) -> float:
+    rows = work.looked_up / fleet.hosts
+    return rows * seconds_of_row(points, row_bytes) * threads / (fleet.cores or threads)
+
+
+def _of_updates(fleet: Fleet, rates: Rates, whose: str) -> list[str]:
+    cores = fleet.cores or rates.threads
+    told = [
+        f"{whose} rate per row, measured for rows of two lengths on generated clicks, lies on a "
+        "line between and beyond them",
+        f"it is in proportion to cores: measured on {rates.threads}, hosts have {cores}",
+        "examples are read as fast as they are learned",
+    ]
+    if rates.quick:
+        told.append("the rates are of bench --quick, whose tables fit the cache: they are too high")
+    return told
+
+
+def _of_model(work: Workload) -> list[str]:
+    return [] if work.hidden is None else ["the time of DeepFM's network is left out"]
+
+
+def _prediction(
+    how: str, work: Workload, hosts: int, seconds: StepSeconds, assumptions: list[str]
+) -> Prediction:
+    return Prediction(how, hosts, seconds, work.batch_size / seconds.total, tuple(assumptions))
+
+
+_ID, _LENGTH = 8, 4  # bytes, as freqsgd gives them to TorchRec
+_SPLITS = 3 * 8  # that a host tells each other one: its numbers of ids, of lengths, of examples
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Bytes that a host sends in a step.
+
+    Tokens are taken to be spread evenly, so that every host sends as much as it receives.
+
+    Args:
+        ids: of tokens, to the hosts that have their rows
+        lengths: how many tokens there are of each, to the same
+        rows: what was looked up, back to the hosts that have the examples
+        gradients: of these
+        others: log odds, gradients of all other weights, and sums for batch norm
+    """
+
+    ids: int
+    lengths: int
+    rows: int
+    gradients: int
+    others: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return sum(asdict(self).values())
+
+
+def row_wise_sums(work: Workload, hosts: int) -> Exchange:
+    """Of bags whose tables are spread by rows, as ``EmbeddingBagCollection`` has them.
+
+    Every host has a partial sum, most of them 0, for each column of the whole batch: a
+    reduce-scatter adds them up and an all-gather brings the gradients back. Neither becomes less
+    with more hosts, and gloo runs a reduce-scatter as an all-reduce, which is twice as much.
+    """
+    outputs = _to_others(work.outputs, hosts)
+    return _exchange(work, hosts, work.batch_size, 2 * outputs, outputs)
+
+
+def row_wise_rows(work: Workload, hosts: int) -> Exchange:
+    """Of tables that are spread by rows where rows are sent, as ``EmbeddingCollection`` does."""
+    rows = _to_others(work.looked_up * work.row_bytes / hosts, hosts)
+    return _exchange(work, hosts, work.batch_size, rows, rows)
+
+
+def table_wise(work: Workload, hosts: int) -> Exchange:
+    """Of whole tables, as many on each host."""
+    rows = _to_others(work.outputs / hosts, hosts)
+    return _exchange(work, hosts, work.batch_size / hosts, rows, rows)
+
+
+def _exchange(work: Workload, hosts: int, told: float, rows: int, gradients: int) -> Exchange:
+    """All hosts are told of ``told`` examples how many tokens they have."""
+    ids = work.looked_up / hosts * _ID
+    lengths = told * work.columns * _LENGTH
+    norms = 4 * FLOAT * sum(work.hidden or ())  # two sums for each, and their gradients
+    reduced = 2 * _to_others(work.dense + norms, hosts)  # an all-reduce sends everything twice
+    return Exchange(
+        ids=_to_others(ids, hosts),
+        lengths=_to_others(lengths, hosts) + _SPLITS * (hosts - 1),
+        rows=rows,
+        gradients=gradients,
+        others=reduced + _to_others(FLOAT * work.batch_size, hosts),
+    )
+
+
+def _to_others(size: float, hosts: int) -> int:
+    """The part of what all hosts get that the others get."""
+    return round(size * (hosts - 1) / hosts)

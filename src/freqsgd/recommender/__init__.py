@@ -1,0 +1,26 @@
+"""Factorization machines, plain and deep: training, one pass, search, prediction."""
+
+from typing import TYPE_CHECKING
+
+from freqsgd._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from freqsgd.recommender.engine import Engine
+    from freqsgd.recommender.one_pass import fit_stream
+    from freqsgd.recommender.predictor import Predictor
+    from freqsgd.recommender.settings import Settings
+    from freqsgd.recommender.training import fit
+
+__all__ = ["Engine", "Predictor", "Settings", "fit", "fit_stream"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "Engine": "freqsgd.recommender.engine",
+            "Predictor": "freqsgd.recommender.predictor",
+            "Settings": "freqsgd.recommender.settings",
+            "fit": "freqsgd.recommender.training",
+            "fit_stream": "freqsgd.recommender.one_pass",
+        },
+    )

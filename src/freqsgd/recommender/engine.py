@@ -1,0 +1,376 @@
+"""Training FM and DeepFM with the kernels, on the module's own tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.autograd.graph import increment_version
+
+from freqsgd.errors import DivergedError
+from freqsgd.kernels import fm as kernels
+from freqsgd.nn.fm import FM, DeepFM
+from freqsgd.optim import CFSGD
+from freqsgd.optimizers import WIDE, Rule
+from freqsgd.recommender.halflife import Fading
+from freqsgd.recommender.predictor import BLOCK, DeepPredictor, Predictor, check_samples
+from freqsgd.runs.torch_threads import network_threads, torch_threads
+
+__all__ = ["Engine", "engine_for"]
+
+_RULES = {
+    "adagrad": kernels.ADAGRAD,
+    "rowwise-adagrad": kernels.ROWWISE_ADAGRAD,
+    "adam": kernels.ADAM,
+}
+_EPS = {"adagrad": 1e-10, "rowwise-adagrad": 1e-10, "adam": 1e-8}  # torch's defaults
+_LONGEST_CALL = 3e7  # numbers that a call of a kernel may touch: some hundredths of a second
+_OF_TRIAL = 16  # so many times shorter are calls that try a number of threads
+
+
+class Engine(Predictor):
+    """Minibatch training of an :class:`~freqsgd.nn.FM`, equal to autograd and the torch optimizer.
+
+    Args:
+        model: trained in place; float32, on the CPU
+        rule: the optimizer
+        batch_size: samples of a step
+        threads: that the kernels use at most (default: torch's number); on a busy machine they may
+            use one. The result does not depend on it
+        frequencies: of each row, per sample; for fasgd
+        expected: samples that will come, where that is known: counters that might not hold them in
+            32 bits have 64 from the start, and need not be made anew on the way
+
+    Attributes:
+        samples, steps: taken so far
+        torch_threads: that torch's operators use, where the result depends on them
+    """
+
+    torch_threads: int | None = None
+
+    def __init__(
+        self,
+        model: FM,
+        rule: Rule,
+        *,
+        batch_size: int = 1024,
+        threads: int | None = None,
+        frequencies: Tensor | None = None,
+        expected: int = 0,
+    ) -> None:
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        counted = rule.most_counted(expected, max(model.widths), batch_size)
+        super().__init__(model, threads, _mark_type(rule, counted))
+        self.rule, self.batch_size = rule, batch_size
+        self.samples = self.steps = 0
+        self._dense_scale = rule.dense_scale(batch_size)
+        self._state = _new_state(model, rule, frequencies, self._marks.dtype)
+        # counts serve as the marks that the kernel needs; without them there are marks alone
+        rows = len(model.tokens.weight)
+        self._marks = self._state.get("counts", torch.zeros(rows, dtype=torch.int32))
+        self._buffers = _buffers(model, batch_size)
+        self._fading = Fading.of(rule, self._state, batch_size)
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """What the optimizer keeps, by name."""
+        return self._state
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes that the optimizer keeps beside the weights."""
+        return sum(tensor.nbytes for tensor in self.state.values())
+
+    def train(
+        self,
+        ids: NDArray[np.int32],
+        labels: NDArray[np.uint8],
+        order: NDArray[np.int64],
+        lrs: NDArray[np.float64],
+        most: int | None = None,
+        weights: NDArray[np.float32] | None = None,
+        logits: NDArray[np.float32] | None = None,
+    ) -> Iterator[NDArray[np.float64]]:
+        """Take one step per entry of ``lrs``, over the samples ``order`` names.
+
+        Yields the losses of some hundredths of a second's steps at a time, of ``most`` at most.
+        The loss of a sample is multiplied by its weight, which does not change what is counted.
+        ``logits`` takes the log odds of the samples, each as it was before its step.
+        """
+        self._begin(ids, labels, order, lrs, weights, logits)
+        columns, dim = len(self._starts), self.model.dim
+        work = self.batch_size * columns * dim
+        if self.rule.dense:
+            work += self.model.tokens.weight.numel()
+        steps, team = max(1, int(_LONGEST_CALL / work)), self._team(self.batch_size, (True, True))
+        most = most or len(lrs)
+        first = 0
+        while first < len(lrs):
+            count = max(1, steps // _OF_TRIAL) if team.is_trial else steps
+            count = min(count, most - first % most)
+            if self._fading is not None:
+                count = min(count, self._fading.steps(self.samples))
+            some = np.ascontiguousarray(lrs[first : first + count], np.float64)
+            losses = np.zeros(len(some))
+            job = self._training_job(ids, order)
+            job["labels"], job["losses"] = labels.ctypes.data, losses.ctypes.data
+            job["weights"] = 0 if weights is None else weights.ctypes.data
+            job["logits"] = 0 if logits is None else logits[first * self.batch_size :].ctypes.data
+            job["first"] = first * self.batch_size
+            job["last"] = min((first + len(some)) * self.batch_size, len(order))
+            job["forward"] = job["update"] = 1
+            self._describe_rule(job, some)
+            self._run(job, ids)
+            increment_version([self.model.tokens.weight, self.model.bias])
+            if job["bad"][0] >= 0:
+                raise DivergedError(self.steps + int(job["bad"][0]))
+            self.samples += int(job["last"][0] - job["first"][0])
+            self.steps += len(some)
+            first += len(some)
+            yield losses
+
+    def load_state(self, state: dict[str, Tensor], samples: int, steps: int) -> None:
+        """Continue from a state that was saved; wide counters are taken over, not copied."""
+        for name, tensor in list(self._state.items()):
+            saved = state.get(name)
+            if saved is None or saved.shape != tensor.shape:
+                raise ValueError(
+                    f"the saved optimizer state has no {name} of shape {tuple(tensor.shape)}"
+                )
+            if name == "counts" and (saved.dtype, tensor.dtype) == (torch.int64, torch.int32):
+                self._state[name] = self._marks = saved
+            else:
+                tensor.copy_(saved)
+        self.samples, self.steps = samples, steps
+
+    def _training_job(self, ids: NDArray[np.int32], order: NDArray[np.int64]) -> Any:
+        job = self._job(ids, order)
+        job["batch"] = self.batch_size
+        for name, array in self._buffers.items():
+            job[name] = array.ctypes.data
+        return job
+
+    def _describe_rule(self, job: Any, lrs: NDArray[np.float64]) -> None:
+        rule, law = self.rule, self.rule.law
+        job["rule"] = _RULES.get(rule.optimizer, kernels.LAW)
+        job["dense"] = rule.dense
+        job["shift"] = 6 if rule.dense else 0  # sweeps over all rows like theirs in one piece
+        shards = 1
+        while len(self._spans) * shards < self.threads:
+            shards *= 2
+        job["shards"] = shards
+        job["marks"], job["counted"] = self._marks.data_ptr(), rule.counts
+        job["once"], job["bias_lr"] = rule.count == "batch", self._dense_scale
+        for name in ("frequencies", "state", "moment", "bias_state"):
+            job[name] = self._state[name].data_ptr() if name in self._state else 0
+        if self._fading is not None:
+            count = int(job["last"][0] - job["first"][0])
+            self._fading.describe(job, self.samples, count)
+        job["samples"], job["steps"] = self.samples, self.steps
+        job["lrs"] = lrs.ctypes.data
+        job["power"], job["cap"] = law.power, law.cap
+        job["weight_decay"] = rule.weight_decay
+        job["weight_decay_power"] = rule.weight_decay_power
+        job["linear_lr"], job["linear_decay"] = rule.linear_lr_scale, rule.linear_decay_scale
+        job["beta1"], job["beta2"] = 0.9, 0.999
+        job["eps"] = _EPS.get(rule.optimizer, 0.0)
+
+    def _begin(
+        self,
+        ids: NDArray[np.int32],
+        labels: NDArray[np.uint8],
+        order: NDArray[np.int64],
+        lrs: NDArray[np.float64],
+        weights: NDArray[np.float32] | None,
+        logits: NDArray[np.float32] | None,
+    ) -> None:
+        """Check what training is given; counts that might not fit 32 bits become 64."""
+        check_samples(ids, order, self.model)
+        if labels.dtype != np.uint8 or not labels.flags.c_contiguous:
+            raise ValueError(f"labels must be a contiguous uint8 array, got {labels.dtype}")
+        if len(lrs) != -(-len(order) // self.batch_size):
+            raise ValueError(
+                f"{len(order)} samples in batches of {self.batch_size} do not make {len(lrs)} steps"
+            )
+        if len(order) and order.max() >= len(labels):
+            raise ValueError(f"row {order.max()} is out of range for {len(labels)} labels")
+        if weights is not None and (
+            weights.dtype != np.float32
+            or not weights.flags.c_contiguous
+            or weights.shape != labels.shape
+        ):
+            raise ValueError("weights must be a contiguous float32 array, one for each label")
+        if logits is not None and (
+            logits.dtype != np.float32
+            or not logits.flags.c_contiguous
+            or logits.shape != order.shape
+        ):
+            raise ValueError("logits must be a contiguous float32 array, one for each row number")
+        counted = (self.samples + len(order)) * max(self.model.widths)
+        if self.rule.count == "batch":
+            counted = self.steps + len(lrs)
+        if self._marks.dtype == torch.int32 and self.rule.counts and counted >= WIDE:
+            self._state["counts"] = self._marks = self._marks.long()
+
+
+class DeepEngine(DeepPredictor, Engine):
+    """The same for :class:`~freqsgd.nn.DeepFM`: torch runs the network, the kernels the tables.
+
+    Dropout draws from ``seed`` and the number of the step, so that a run can be resumed.
+    """
+
+    model: DeepFM
+
+    def __init__(self, model: DeepFM, rule: Rule, *, seed: int = 0, **options: Any) -> None:
+        super().__init__(model, rule, **options)
+        self.seed = seed
+        sizes = self.batch_size, BLOCK  # of training, of predictions
+        self.torch_threads = max(network_threads(model.network, size) for size in sizes)
+        self._optimizer = _network_optimizer(model.network, rule)
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """What the optimizers keep, by name."""
+        state = dict(self._state)
+        for number, values in self._optimizer.state_dict()["state"].items():
+            for name, value in values.items():
+                if isinstance(value, Tensor):
+                    state[f"network.{number}.{name}"] = value
+        return state
+
+    def load_state(self, state: dict[str, Tensor], samples: int, steps: int) -> None:
+        """Continue from a state that was saved."""
+        super().load_state(state, samples, steps)
+        saved = self._optimizer.state_dict()
+        for key, value in state.items():
+            if key.startswith("network."):
+                _, number, name = key.split(".")
+                saved["state"].setdefault(int(number), {})[name] = value
+        self._optimizer.load_state_dict(saved)
+
+    def train(
+        self,
+        ids: NDArray[np.int32],
+        labels: NDArray[np.uint8],
+        order: NDArray[np.int64],
+        lrs: NDArray[np.float64],
+        most: int | None = None,
+        weights: NDArray[np.float32] | None = None,
+        logits: NDArray[np.float32] | None = None,
+    ) -> Iterator[NDArray[np.float64]]:
+        """Take one step per entry of ``lrs``; yields the loss of each."""
+        self._begin(ids, labels, order, lrs, weights, logits)
+        self.model.train()
+        for step, lr in enumerate(lrs):
+            rows = order[step * self.batch_size : (step + 1) * self.batch_size]
+            if logits is not None:
+                start = step * self.batch_size
+                logits[start : start + len(rows)] = self.predict(ids, rows)
+                self.model.train()
+            threads = network_threads(self.model.network, self.batch_size)
+            with torch.random.fork_rng(devices=[]), torch_threads(threads):
+                torch.manual_seed((self.seed << 32) + self.steps)
+                times = None if weights is None else torch.from_numpy(weights[rows])
+                targets = torch.from_numpy(labels[rows]).float()
+                loss = self._step(ids, targets, times, rows, float(lr))
+            self.samples += len(rows)
+            self.steps += 1
+            yield np.array([loss])
+
+    def _step(
+        self, ids: NDArray[np.int32], labels: Tensor, weights: Tensor | None, rows: Any, lr: float
+    ) -> float:
+        size = len(rows)
+        vectors = torch.empty(size, len(self.model.sizes), self.model.dim)
+        shallow = torch.empty(size)
+        job = self._training_job(ids, rows)
+        job["last"], job["forward"], job["slopes"] = size, 1, 0
+        job["logits"], job["vectors"] = shallow.data_ptr(), vectors.data_ptr()
+        self._run(job, ids)
+        vectors.requires_grad_()
+        shallow.requires_grad_()
+        self.model.network.train(size > 1)  # batch norm has no variance of one sample
+        logits = shallow + self.model.network(vectors.flatten(1)).squeeze(1)
+        loss = nn.functional.binary_cross_entropy_with_logits(logits, labels, weights)
+        if not math.isfinite(loss.item()):
+            raise DivergedError(self.steps)
+        for group in self._optimizer.param_groups:
+            group["lr"] = lr * self._dense_scale
+        self._optimizer.zero_grad()
+        loss.backward()
+        self._optimizer.step()
+        assert shallow.grad is not None
+        assert vectors.grad is not None
+        lrs = np.array([lr])
+        job = self._training_job(ids, rows)
+        job["last"], job["update"] = size, 1
+        slopes, extra = shallow.grad.contiguous(), vectors.grad.contiguous()
+        job["slopes"], job["extra"] = slopes.data_ptr(), extra.data_ptr()
+        self._describe_rule(job, lrs)
+        self._run(job, ids)
+        increment_version([self.model.tokens.weight, self.model.bias])
+        return loss.item()
+
+
+def engine_for(model: FM, rule: Rule, *, seed: int = 0, **options: Any) -> Engine:
+    """The engine that trains a model."""
+    if isinstance(model, DeepFM):
+        return DeepEngine(model, rule, seed=seed, **options)
+    return Engine(model, rule, **options)
+
+
+def _mark_type(rule: Rule, counted: int) -> torch.dtype:
+    """Of counts that could come so far, or of marks alone."""
+    if rule.halflife is not None:
+        return torch.float64
+    return torch.int64 if rule.counts and counted >= WIDE else torch.int32
+
+
+def _new_state(
+    model: FM, rule: Rule, frequencies: Tensor | None, marks: torch.dtype
+) -> dict[str, Tensor]:
+    weight = model.tokens.weight
+    state: dict[str, Tensor] = {}
+    if rule.counts:
+        state["counts"] = torch.zeros(len(weight), dtype=marks)
+    if rule.halflife is not None:
+        state["fading"] = torch.zeros(2, dtype=torch.float64)
+    if rule.optimizer == "fasgd":
+        if frequencies is None or frequencies.shape != weight.shape[:1]:
+            raise ValueError("fasgd needs the frequency of every row")
+        state["frequencies"] = frequencies.float().contiguous().clone()
+    if rule.optimizer in ("adagrad", "adam"):
+        state["state"] = torch.zeros_like(weight)
+    if rule.optimizer == "rowwise-adagrad":
+        state["state"] = torch.zeros(len(weight), 2)
+    if rule.optimizer == "adam":
+        state["moment"] = torch.zeros_like(weight)
+    if rule.optimizer in _RULES:
+        state["bias_state"] = torch.zeros(2)
+    return state
+
+
+def _buffers(model: FM, batch_size: int) -> dict[str, NDArray[Any]]:
+    """What passes from the first phase of a step to the second."""
+    return {
+        "rows": np.empty((len(model.columns_start), batch_size), np.int64),
+        "sums": np.empty((batch_size, model.dim), np.float32),
+        "slopes": np.empty(batch_size, np.float32),
+        "block_losses": np.empty(-(-batch_size // kernels.CHUNK)),
+    }
+
+
+def _network_optimizer(network: nn.Module, rule: Rule) -> torch.optim.Optimizer:
+    """Ordinary weights all move at one rate, which each step sets; weight decay is ordinary L2."""
+    options: dict[str, Any] = {"lr": rule.law.lr, "weight_decay": rule.weight_decay}
+    if rule.optimizer == "adam":
+        return torch.optim.Adam(network.parameters(), **options)
+    if rule.optimizer in ("adagrad", "rowwise-adagrad"):
+        return torch.optim.Adagrad(network.parameters(), **options)
+    return CFSGD(network.parameters(), max_lr=rule.law.max_lr, fused=False, **options)

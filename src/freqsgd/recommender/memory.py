@@ -1,0 +1,243 @@
+"""What training will take of memory, reckoned before anything is allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from freqsgd.errors import DataError
+from freqsgd.optimizers import WIDE, Rule
+from freqsgd.recommender.settings import Settings
+from freqsgd.runs.machine import available_memory
+from freqsgd.tables.clicks import ClickStream
+from freqsgd.tables.fields import Field
+from freqsgd.tables.stream import Stream
+
+__all__ = [
+    "MemoryPlan",
+    "check_memory",
+    "counter_bytes",
+    "memory_plan",
+    "reading_bytes",
+    "stream_plan",
+    "table_state",
+]
+
+_FLOAT = 4
+_CLOCK = 16  # of counts that fade: where they are on their scale
+_RESERVE = 500_000_000  # for everything else: libraries, compiled kernels, the system
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """The bytes that training a model takes.
+
+    Args:
+        rows: of the tables of all fields
+        dim: of the vectors
+        fields, columns: of a sample
+        rule: the optimizer
+        batch_size: samples of a step
+        hidden: layers of DeepFM's network; None for FM
+        counted: the most that a token could be counted
+        kept: copies of the weights that are kept aside
+        reading: what samples take that are on their way
+    """
+
+    rows: int
+    dim: int
+    fields: int
+    columns: int
+    rule: Rule
+    batch_size: int
+    hidden: tuple[int, ...] | None = None
+    counted: int = 0
+    kept: int = 0
+    reading: int = 0
+
+    @property
+    def weights(self) -> int:
+        """Of the model's parameters."""
+        return _FLOAT * (self.rows * (self.dim + 1) + 1 + sum(self._network))
+
+    @property
+    def state(self) -> int:
+        """What the optimizer keeps beside them."""
+        table = table_state(self.rule, self.rows, self.dim, self.counted)
+        clock = 0 if self.rule.halflife is None else _CLOCK
+        floats = {"adam": 2, "adagrad": 1, "rowwise-adagrad": 1}.get(self.rule.optimizer)
+        if floats is None:
+            return table + clock
+        bias = 2 * _FLOAT
+        return table + bias + _FLOAT * sum(floats * size + 1 for size in self._network)
+
+    @property
+    def work(self) -> int:
+        """About what steps need: marks of rows that are not counted, a batch, its sums, reading."""
+        marks = 0 if self.rule.counts else 4 * self.rows
+        of_sample = 16 * self.columns + 4 * self.dim + 24
+        if self.hidden is not None:
+            of_sample += 4 * 4 * self.fields * self.dim + 16 * sum(self.hidden)
+        return marks + self.batch_size * of_sample + self.reading
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.weights * (1 + self.kept) + self.state + self.work
+
+    @property
+    def _network(self) -> list[int]:
+        """Numbers of each of the network's parameters."""
+        if self.hidden is None:
+            return []
+        sizes, inputs = [], self.fields * self.dim
+        for outputs in self.hidden:
+            sizes += [inputs * outputs, outputs, outputs, outputs]  # linear, then batch norm
+            inputs = outputs
+        return [*sizes, inputs, 1]
+
+    def __str__(self) -> str:
+        """The arithmetic in words."""
+        deep = "" if self.hidden is None else " and the network"
+        kept = f" + {_gb(self.kept * self.weights)} of the best so far" if self.kept else ""
+        return (
+            f"{self.rows:,} rows x {self.dim + 1} weights x {_FLOAT} bytes{deep} = "
+            f"{_gb(self.weights)} of weights + {_gb(self.state)} of optimizer state "
+            f"({self.rule.keeps}){kept} + {_gb(self.work)} of workspace = {_gb(self.total)}"
+        )
+
+
+def table_state(rule: Rule, rows: int, dim: int, counted: int) -> int:
+    """Bytes that an optimizer keeps for the table of a factorization machine.
+
+    A row holds a vector and a linear weight: row-wise Adagrad keeps a number for each of the two,
+    CF-SGD a counter for both.
+
+    Args:
+        rule: the optimizer
+        rows, dim: of the table
+        counted: the most that a token could be counted, as :meth:`Rule.most_counted` reckons
+    """
+    floats = {
+        "fasgd": rows,
+        "adagrad": rows * (dim + 1),
+        "rowwise-adagrad": 2 * rows,
+        "adam": 2 * rows * (dim + 1),
+    }
+    counter = counter_bytes(counted) if rule.halflife is None else 8
+    return _FLOAT * floats.get(rule.optimizer, 0) + (counter * rows if rule.counts else 0)
+
+
+def counter_bytes(counted: int) -> int:
+    """Bytes of a counter that could come so far."""
+    return 4 if counted < WIDE else 8
+
+
+def memory_plan(
+    fields: Sequence[Field],
+    rule: Rule,
+    settings: Settings,
+    *,
+    examples: int | None = None,
+    kept: int = 0,
+    reading: int = 0,
+) -> MemoryPlan:
+    """What training a new model would take.
+
+    Args:
+        fields: of a sample
+        rule: the optimizer
+        settings: model, dimension, batch size
+        examples: that will be learned, where that is known
+        kept: copies of the weights that are kept aside
+        reading: what samples take that are on their way
+    """
+    widest = max(field.width for field in fields)
+    return MemoryPlan(
+        rows=sum(field.size for field in fields),
+        dim=settings.vector_dim,
+        fields=len(fields),
+        columns=sum(field.width for field in fields),
+        rule=rule,
+        batch_size=settings.batch_size,
+        hidden=settings.hidden if settings.model == "deepfm" else None,
+        counted=rule.most_counted(examples or 0, widest, settings.batch_size),
+        kept=kept,
+        reading=reading,
+    )
+
+
+def check_memory(plan: MemoryPlan, available: int | None = None) -> None:
+    """Refuse a plan that exceeds what is available, by default on this machine."""
+    if available is None:
+        found = available_memory()
+        if found is None:
+            return
+        available = max(found - _RESERVE, 0)
+    if plan.total <= available:
+        return
+    raise DataError(
+        f"{plan.rule.optimizer} does not fit: {plan}; {_gb(available)} are available."
+        f"{_advice(plan, available)}"
+    )
+
+
+def _advice(plan: MemoryPlan, available: int) -> str:
+    other = replace(plan, rule=Rule("cfsgd", plan.rule.lr))
+    if other.total < 0.95 * plan.total and other.total <= available:
+        return f" cfsgd would take {_gb(other.total)} ({other.rule.keeps})"
+    if plan.work > available / 2 and (batch := _most(plan, "batch_size", available)):
+        return f" Use smaller batches (--batch-size {batch} at most)"
+    rows, dim = _most(plan, "rows", available), _most(plan, "dim", available)
+    found = [f"fewer rows (about {rows:,})"] if rows >= plan.fields else []
+    found += [f"a smaller dimension (--dim {dim} at most)"] if dim else []
+    return f" Use {', '.join(found)}{' or ' if found else ''}a larger machine"
+
+
+def _most(plan: MemoryPlan, name: str, available: int) -> int:
+    """The largest value of one of the plan's numbers with which it fits; 0 if none does."""
+    fits, too_many = 0, getattr(plan, name)
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        if replace(plan, **{name: middle}).total <= available:
+            fits = middle
+        else:
+            too_many = middle
+    return fits
+
+
+def _gb(count: int) -> str:
+    return f"{count / 1e9:.1f} GB"
+
+
+# Blocks are read, encoded and learned from at the same time. These were measured.
+_CELL = 80  # bytes a cell of a Parquet block, in the middle: integers took 25 to 60, text 55 to 120
+_GENERATED_CELL = 32  # of a block of generated clicks, of which 5 are ids that wait
+_TEXT = 12  # times the text of a block
+
+
+def stream_plan(stream: Stream, rule: Rule, settings: Settings) -> MemoryPlan:
+    """What one pass over a stream would take."""
+    rows = stream.summary()["rows"]
+    reading = reading_bytes(stream, rows)
+    return memory_plan(stream.fields, rule, settings, examples=rows, reading=reading)
+
+
+def reading_bytes(stream: Stream, rows: int | None) -> int:
+    """About what the blocks take that are on their way.
+
+    Args:
+        stream: the examples
+        rows: of all days; None if they are not known, as for text
+    """
+    from freqsgd.tables.click_log import BLOCK_ROWS
+    from freqsgd.tables.csv_reader import BLOCK_BYTES
+    from freqsgd.tables.readers import block_rows
+
+    if rows is None:
+        return _TEXT * BLOCK_BYTES
+    columns = sum(field.width for field in stream.fields)
+    if isinstance(stream, ClickStream):
+        return _GENERATED_CELL * columns * min(rows, BLOCK_ROWS)
+    with_label = len(stream.fields) + 1
+    return _CELL * columns * min(rows, block_rows(with_label))

@@ -1,0 +1,140 @@
+"""What ``freqsgd tune`` searches: a range per setting and optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from freqsgd.optimizers import Rule
+from freqsgd.recommender.settings import Settings
+from freqsgd.tables.dataset import Dataset
+
+__all__ = [
+    "Point",
+    "Range",
+    "apply",
+    "default",
+    "parameters",
+    "point_of",
+    "search_space",
+    "suggest",
+    "typical_frequency",
+]
+
+_DENSE_DECAY = ("adagrad", "adam")  # L2 of every row in every step: stronger for the same number
+_CAPPED = ("fasgd", "cfsgd")
+
+Point = dict[str, float | None]  # a value per setting; None is "without it"
+
+
+@dataclass(frozen=True)
+class Range:
+    """Where a setting may lie, ends included.
+
+    Args:
+        low, high: the ends
+        plain: its value in the first trial; None to leave it out
+        scale: "log", "linear", or "whole" for whole numbers
+        off: the end that stands for leaving it out, where the way there is smooth
+        optional: it may be left out by a choice of its own
+    """
+
+    low: float
+    high: float
+    plain: float | None
+    scale: str = "log"
+    off: float | None = None
+    optional: bool = False
+
+
+def search_space(optimizer: str, settings: Settings, lr: float) -> dict[str, Range]:
+    """The settings that are searched for an optimizer, around a learning rate.
+
+    ``decay_epochs`` are those over which the learning rate falls to 0, else it is constant;
+    ``max_lr_ratio`` is the cap on a row's rate over the learning rate; ``typical_decay`` is the
+    weight decay of an occurrence of a typical token, whatever the power: with ``weight_decay``
+    itself, the best value of one would depend very much on the other.
+    """
+    shortest, longest = min(4, settings.epochs), min(30, settings.epochs)
+    space = {
+        "lr": Range(lr / 8, lr * 16, lr),
+        "init_scale": Range(0.3, 2, 1),
+        "linear_lr_scale": Range(0.1, 1, 1),
+        "linear_decay_scale": Range(0.5, 5, 1),
+        "decay_epochs": Range(shortest, longest, None, "whole", optional=True),
+    }
+    if optimizer in _DENSE_DECAY:
+        space["weight_decay"] = Range(1e-7, 1e-3, None, off=1e-7)
+    else:
+        space["typical_decay"] = Range(3e-4, 0.1, None, off=3e-4)
+        space["weight_decay_power"] = Range(0.5, 1, 1, "linear")
+    if optimizer in _CAPPED:
+        space["max_lr_ratio"] = Range(10, 300, None, off=300)
+    return space
+
+
+def typical_frequency(data: Dataset) -> float:
+    """The geometric mean of the frequencies of the tokens that training meets."""
+    counts = data.token_counts[data.token_counts > 0]
+    return float(np.exp(np.average(np.log(counts / len(data.splits.train)), weights=counts)))
+
+
+def default(space: Mapping[str, Range]) -> Point:
+    """A point that is worth trying first: a learning rate, and nothing else."""
+    return {name: each.plain for name, each in space.items()}
+
+
+def suggest(trial: Any, space: Mapping[str, Range]) -> Point:
+    """Let an Optuna trial choose a point."""
+    point: Point = {}
+    for name, each in space.items():
+        if each.optional and not trial.suggest_categorical(_switch(name), [False, True]):
+            point[name] = None
+        elif each.scale == "whole":
+            point[name] = trial.suggest_int(name, int(each.low), int(each.high))
+        else:
+            value = trial.suggest_float(name, each.low, each.high, log=each.scale == "log")
+            point[name] = None if value == each.off else value
+    return point
+
+
+def parameters(point: Point, space: Mapping[str, Range]) -> dict[str, Any]:
+    """What Optuna calls a point: :func:`suggest` backwards."""
+    named: dict[str, Any] = {}
+    for name, each in space.items():
+        if each.optional:
+            named[_switch(name)] = point[name] is not None
+        value = each.off if point[name] is None else point[name]
+        if value is not None:
+            named[name] = value
+    return named
+
+
+def point_of(parameters: Mapping[str, Any], space: Mapping[str, Range]) -> Point:
+    """A point from what Optuna calls it."""
+    found = {name: parameters.get(name) for name in space}
+    return {name: None if value == space[name].off else value for name, value in found.items()}
+
+
+def _switch(name: str) -> str:
+    return f"with_{name}"
+
+
+def apply(
+    point: Point, optimizer: str, settings: Settings, frequency: float
+) -> tuple[Rule, Settings]:
+    """The rule and the settings that a point stands for; ``frequency`` is a typical token's."""
+    values: dict[str, Any] = dict(point)
+    decay_epochs, ratio = values.pop("decay_epochs"), values.pop("max_lr_ratio", None)
+    settings = replace(settings, init_scale=values.pop("init_scale"))
+    if decay_epochs is not None:
+        settings = replace(settings, lr_decay="linear", epochs=int(decay_epochs))
+    if (decay := values.pop("typical_decay", None)) is not None:
+        values["weight_decay"] = decay * frequency ** values["weight_decay_power"]
+    if ratio is not None:
+        values["max_lr"] = ratio * values["lr"]
+    values = {name: value for name, value in values.items() if value is not None}
+    return Rule(optimizer, **values), settings

@@ -1,0 +1,1 @@
+"""What runs of every kind share: the loop, checkpoints, resuming, documents."""

@@ -1,0 +1,96 @@
+"""The machine: what it is, and how much memory a process has."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+__all__ = ["available_memory", "describe_machine", "forget_peak", "peak_memory"]
+
+
+def describe_machine(threads: int | None = None) -> dict[str, Any]:
+    """Processor, cores and versions, as ``results.json`` has them; threads: None for torch's."""
+    return {
+        "cpu": _processor(),
+        "cores": os.cpu_count(),
+        "threads": threads or torch.get_num_threads(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(": ", 1)[1] for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration, IndexError):
+        return platform.processor() or platform.machine()
+
+
+_CGROUPS = Path("/sys/fs/cgroup")
+_FILES = {  # limit, use, and the part of the use that is files and can be given up
+    "": ("memory.max", "memory.current", "inactive_file"),
+    "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
+
+
+def available_memory(root: Path = Path("/")) -> int | None:
+    """The least that the machine and the control groups of this process leave; None if unknown."""
+    found = [*_of_machine(root), *_of_groups(root)]
+    return min(found) if found else None
+
+
+def forget_peak() -> None:
+    """Let :func:`peak_memory` begin anew, where the system knows how."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_memory() -> int | None:
+    """The most that this process has held since :func:`forget_peak`; None if unknown."""
+    return next(_kilobytes(Path("/proc/self/status"), "VmHWM:"), None)
+
+
+def _of_machine(root: Path) -> Iterator[int]:
+    return _kilobytes(root / "proc/meminfo", "MemAvailable:")
+
+
+def _of_groups(root: Path) -> Iterator[int]:
+    for line in _lines(root / "proc/self/cgroup"):
+        _, controllers, path = line.split(":", 2)
+        kind = "memory" if "memory" in controllers.split(",") else controllers
+        if kind not in _FILES:
+            continue
+        mount = root / _CGROUPS.relative_to("/") / kind
+        group = mount / path.strip("/")
+        for folder in (group, *group.parents):
+            yield from _left(folder, *_FILES[kind])
+            if folder == mount:
+                break
+
+
+def _left(folder: Path, limit: str, use: str, files: str) -> Iterator[int]:
+    """What one control group leaves, if it has a limit."""
+    for most in _lines(folder / limit):
+        if most.isdigit():
+            used = sum(int(line) for line in _lines(folder / use))
+            given_up = (line.split() for line in _lines(folder / "memory.stat"))
+            spare = sum(int(value) for name, value in given_up if name == files)
+            yield int(most) - used + spare
+
+
+def _kilobytes(path: Path, name: str) -> Iterator[int]:
+    return (int(line.split()[1]) * 1024 for line in _lines(path) if line.startswith(name))
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []

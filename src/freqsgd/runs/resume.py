@@ -1,0 +1,115 @@
+"""What a run may go on from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from freqsgd.errors import DataError
+from freqsgd.runs.checkpoint import MODEL
+
+__all__ = [
+    "BEFORE",
+    "CHECKPOINT",
+    "check_same",
+    "check_unused",
+    "in_parts",
+    "part_of",
+    "refusing_others",
+    "used_for",
+]
+
+CHECKPOINT = "checkpoint.safetensors"
+_FREE = ("checkpoint_steps", "checkpoint_examples")  # options that do not change the result
+BEFORE = {"count": "occurrence"}  # what holds for files that are older than the option
+
+
+def used_for(folder: Path, resume: bool) -> str | None:
+    """The file that a run goes on from; refuses a folder in use unless it is to be resumed."""
+    used = [name for name in (MODEL, CHECKPOINT) if (folder / name).exists()]
+    if used and not resume:
+        raise DataError(
+            f"{folder} holds a {used[0]} already: resume it (--resume), or use another folder"
+        )
+    return used[0] if used else None
+
+
+def check_unused(folder: Path, names: Iterable[str]) -> None:
+    """Refuse a folder without a run in which a new run would replace files of these names."""
+    if any((folder / name).exists() for name in (MODEL, CHECKPOINT)):
+        return
+    for name in names:
+        if (folder / name).exists():
+            raise DataError(
+                f"{folder} holds a {name} that belongs to no run and would be replaced: use "
+                "another --out"
+            )
+
+
+def check_same(
+    path: Path,
+    saved: dict[str, Any],
+    about: dict[str, Any],
+    options: dict[str, Any],
+    torch_threads: int | None,
+) -> None:
+    """Refuse to go on with other data or options than those a file was written with."""
+    with refusing_others(path):
+        before, options_then = saved["data"], saved["record"]["options"]
+    changed = [
+        f"{name} {before.get(name)} then, {value} now"
+        for name, value in about.items()
+        if value != before.get(name)
+    ]
+    if changed:
+        raise DataError(
+            f"cannot resume from {path}: the data has changed since it was written "
+            f"({changed[0]}); use the same data, or another folder"
+        )
+    now, then = (BEFORE | _flat(each) for each in (options, options_then))
+    if torch_threads is not None and "torch_threads" in saved:
+        now["threads"], then["threads"] = torch_threads, saved["torch_threads"]
+    names = [k for k in {**now, **then} if k not in _FREE]
+    differing = [k for k in names if now.get(k) != then.get(k)]
+    if differing:
+        name = differing[0]
+        raise DataError(
+            f"cannot resume from {path}: it was written with {name} {then.get(name)}, now "
+            f"{name} is {now.get(name)}; use the same options, or another folder"
+        )
+
+
+@contextmanager
+def refusing_others(path: Path) -> Iterator[None]:
+    """Refuse a file that is whole but holds something else than what a run goes on from."""
+    try:
+        yield
+    except DataError:
+        raise
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise DataError(
+            f"cannot resume from {path}: it is not what this run leaves there "
+            f"({type(error).__name__}: {error}); restore the whole folder, or use another"
+        ) from error
+
+
+def in_parts(**parts: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of all parts of a checkpoint, by part and name."""
+    return {f"{part}.{k}": v for part, tensors in parts.items() for k, v in tensors.items()}
+
+
+def part_of(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
+    """The tensors of one part, by their own names."""
+    prefix = f"{part}."
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+
+
+def _flat(options: dict[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in options.items():
+        flat |= _flat(value) if isinstance(value, dict) else {key: value}
+    return flat

@@ -1,1 +1,0 @@
-"""Examples of consecutive days for one-pass training."""

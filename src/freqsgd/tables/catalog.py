@@ -1,0 +1,178 @@
+"""The datasets that are known by name."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from freqsgd.errors import DataError
+
+__all__ = [
+    "KNOWN",
+    "KnownDataset",
+    "by_hand",
+    "cache_folder",
+    "data_folders",
+    "find_file",
+    "how_to_get",
+    "known_dataset",
+    "locate",
+    "table_dataset",
+    "text_dataset",
+]
+
+
+@dataclass(frozen=True)
+class KnownDataset:
+    """A dataset, the file that it is read from, and where that comes from."""
+
+    name: str
+    about: str
+    file: str | None = None  # below a data folder; None: nothing is read
+    text: bool = False  # for word vectors, not for recommenders
+    stream: bool = False  # of days, for training in one pass
+    beside: tuple[str, ...] = ()  # further files of its folder: those it needs, and its terms
+    page: str | None = None  # where people get it
+    archive: str | None = None  # what is downloaded: a zip file that holds the files' folder
+    archive_bytes: int = 0
+    archive_md5: str = ""
+
+
+_HELD_OUT = ("wiki.valid.tokens", "wiki.test.tokens")
+
+KNOWN = (
+    KnownDataset("synthetic", "clicks generated from hidden vectors: 450,000 rows, 2 fields"),
+    KnownDataset(
+        "movielens-1m",
+        "1,000,209 ratings of movies; user and movie, label: a rating above 3",
+        file="ml-1m/ratings.dat",
+        beside=("README",),
+        page="https://grouplens.org/datasets/movielens/1m/",
+        archive="https://files.grouplens.org/datasets/movielens/ml-1m.zip",
+        archive_bytes=5_917_549,
+        archive_md5="c4d9eecfca2ab87c1945afe126590906",
+    ),
+    KnownDataset(
+        "criteo",
+        "clicks on display advertisements; 13 integers and 26 categories",
+        file="criteo/train.txt",
+        page="https://ailab.criteo.com/ressources/",
+    ),
+    KnownDataset(
+        "clicks-small",
+        "generated clicks of 10 days of 200,000 rows, 16 fields; for --one-pass",
+        stream=True,
+    ),
+    KnownDataset("zipf-text", "generated text of 20 topics: 400,000 words", text=True),
+    KnownDataset(
+        "wikitext-2",
+        "articles of Wikipedia: 2 million words, and text to validate and test on",
+        file="wikitext-2/wiki.train.tokens",
+        text=True,
+        beside=_HELD_OUT,
+        page="https://wikitext.smerity.com/",
+        archive="https://wikitext.smerity.com/wikitext-2-v1.zip",
+        archive_bytes=4_475_746,
+        archive_md5="542ccefacc6c27f945fb54453812b3cd",
+    ),
+    KnownDataset(
+        "wikitext-103",
+        "articles of Wikipedia: 101 million words, and text to validate and test on",
+        file="wikitext-103/wiki.train.tokens",
+        text=True,
+        beside=_HELD_OUT,
+        page="https://wikitext.smerity.com/",
+        archive="https://wikitext.smerity.com/wikitext-103-v1.zip",
+        archive_bytes=190_229_076,
+        archive_md5="9ddaacaf6af0710eda8c456decff7832",
+    ),
+)
+
+
+def known_dataset(name: str) -> KnownDataset:
+    """The dataset of this name."""
+    for dataset in KNOWN:
+        if dataset.name == name:
+            return dataset
+    names = ", ".join(dataset.name for dataset in KNOWN)
+    raise DataError(f"unknown dataset {name!r}: known are {names}")
+
+
+def table_dataset(name: str) -> KnownDataset:
+    """The dataset of this name, whose samples are rows of a table."""
+    dataset = known_dataset(name)
+    if dataset.text:
+        raise DataError(f"{name} is text: it goes with the models cbow and skipgram only")
+    if dataset.stream:
+        raise DataError(f"{name} is a stream of days: train on it in one pass, with --one-pass")
+    return dataset
+
+
+def text_dataset(name: str) -> KnownDataset:
+    """The dataset of this name, which is text."""
+    dataset = known_dataset(name)
+    if not dataset.text:
+        names = ", ".join(dataset.name for dataset in KNOWN if dataset.text)
+        raise DataError(f"{name} is no text, as word vectors need it: that are {names}")
+    return dataset
+
+
+def locate(dataset: KnownDataset) -> Path:
+    """The file that a dataset is read from."""
+    if dataset.file is None:
+        more = ""
+        if dataset.stream:
+            more = (
+                ". Write files of it: freqsgd data generate-clicks --out FOLDER. "
+                "A day of them: --data FOLDER/day-00"
+            )
+        raise DataError(f"{dataset.name} is generated: there is no file of it{more}")
+    path = find_file(dataset.file)
+    if path:
+        return path
+    raise DataError(f"{dataset.name}: {dataset.file} was not found. {how_to_get(dataset)}")
+
+
+def how_to_get(dataset: KnownDataset) -> str:
+    """What to do to have the file."""
+    if dataset.archive:
+        return f"Run: freqsgd data get {dataset.name}. {by_hand(dataset)}"
+    return by_hand(dataset)
+
+
+def by_hand(dataset: KnownDataset) -> str:
+    """What to do to have the file without downloading it here."""
+    place = data_folders()[-1] / str(dataset.file)
+    beside = f" ({', '.join(dataset.beside)} beside it)" if dataset.text else ""
+    return (
+        f"By hand: get it from {dataset.page} and put its file at {place}{beside}, or set "
+        f"FREQSGD_DATA to a folder that holds {dataset.file}."
+    )
+
+
+def cache_folder() -> Path:
+    """The folder for downloads and encoded samples: FREQSGD_CACHE, or the platform's."""
+    own = os.environ.get("FREQSGD_CACHE")
+    if own:
+        return Path(own)
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = str(Path.home() / "Library" / "Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "freqsgd"
+
+
+def data_folders() -> list[Path]:
+    """Folders that may hold datasets, in the order in which they are searched."""
+    own = os.environ.get("FREQSGD_DATA")
+    return [*([Path(own)] if own else []), cache_folder() / "data"]
+
+
+def find_file(relative: str) -> Path | None:
+    """The first of the data folders' files of this name; None if there is none."""
+    candidates = (folder / relative for folder in data_folders())
+    return next((path for path in candidates if path.is_file()), None)

@@ -1,0 +1,202 @@
+"""Columns of a table: how raw values become tokens, labels and parts of the split."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from freqsgd.errors import DataError
+from freqsgd.tables.splits import PARTS
+
+__all__ = [
+    "MISSING",
+    "Column",
+    "Target",
+    "bag_lists",
+    "bag_width",
+    "finite_numbers",
+    "is_unreadable",
+    "number_bins",
+    "quantile_edges",
+    "tokens",
+]
+
+MISSING = ""  # the token of a missing value
+_WIDEST_BAG = 256
+_BINS = 64
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the raw data, which is a field of a sample."""
+
+    name: str
+    kind: str = "category"  # or "number", "integer", "bag"
+    edges: tuple[float, ...] = ()  # of a number's bins; without any the log rule is used
+    width: int = 1  # tokens of a bag at most; what is beyond them is cut off
+
+    @property
+    def is_number(self) -> bool:
+        """Whether its values are numbers, which are put into bins."""
+        return self.kind in ("number", "integer")
+
+
+def bag_width(lists: pl.Series, place: Callable[[int], str] = "row {}".format) -> int:
+    """The columns that lists take; ``place`` says where a row is."""
+    lengths = lists.list.len() if isinstance(lists.dtype, pl.List) else lists.arr.len()
+    lengths = lengths.fill_null(1)
+    row = lengths.arg_max()
+    longest = 0 if row is None else int(lengths[row])
+    if row is not None and longest > _WIDEST_BAG:
+        raise DataError(
+            f"{place(row)}: the list in column {lists.name!r} has {longest:,} tokens; at most "
+            f"{_WIDEST_BAG} are possible, so keep the ones that matter"
+        )
+    return max(longest, 2)  # one column would be a single value, which is never absent
+
+
+def finite_numbers(values: pl.Series) -> NDArray[np.float64]:
+    """The numbers among values; what cannot be read is reported when it is encoded."""
+    numbers: NDArray[np.float64] = values.cast(pl.Float64, strict=False).drop_nulls().to_numpy()
+    return numbers[np.isfinite(numbers)]
+
+
+def quantile_edges(numbers: NDArray[np.float64], place: str) -> tuple[float, ...]:
+    """Edges of bins that hold about equally many numbers; ``place`` says whose they are."""
+    if len(numbers) == 0:
+        raise DataError(f"{place} holds no numbers")
+    return tuple(np.unique(np.quantile(numbers, np.arange(1, _BINS) / _BINS)).tolist())
+
+
+def is_unreadable(column: Column, dtype: pl.DataType) -> pl.Expr:
+    """Whether a value of a numeric column is there but is no number."""
+    raw, value = pl.col(column.name), _number(column)
+    present = raw.is_not_null() & (raw != MISSING) if dtype == pl.String else raw.is_not_null()
+    unreadable = value.is_null() & present
+    if column.kind == "number":
+        unreadable |= value.is_infinite().fill_null(False)
+    return unreadable
+
+
+def tokens(column: Column, dtype: pl.DataType) -> pl.Expr:
+    """The token of each row as text; of a bag, the list of its tokens."""
+    raw = pl.col(column.name)
+    if column.kind == "category":
+        return (raw if dtype == pl.String else raw.cast(pl.String)).fill_null(MISSING)
+    if column.kind == "bag":
+        element = pl.element().cast(pl.String).fill_null(MISSING)
+        return bag_lists(column, dtype).list.eval(element)
+    return number_bins(column).cast(pl.String).fill_null(MISSING)
+
+
+def bag_lists(column: Column, dtype: pl.DataType) -> pl.Expr:
+    """The lists, as long as the bag is wide at most; a missing one holds a missing value."""
+    raw = pl.col(column.name)
+    lists = raw if isinstance(dtype, pl.List) else raw.arr.to_list()
+    return lists.fill_null([None]).list.head(column.width)
+
+
+def number_bins(column: Column) -> pl.Expr:
+    """The bin of each row of a column of numbers; null where the number is missing."""
+    value = _number(column)
+    value = value.fill_nan(None) if column.kind == "number" else value
+    bins = _quantile_bin(value, column.edges) if column.edges else _log_bin(value)
+    return bins.alias(column.name)
+
+
+def _number(column: Column) -> pl.Expr:
+    kind = pl.Float64 if column.kind == "number" else pl.Int64
+    return pl.col(column.name).cast(kind, strict=False)
+
+
+def _log_bin(value: pl.Expr) -> pl.Expr:
+    """floor(log(x)^2) for x > 2, else floor(x) - 2: the competition winner's rule for Criteo."""
+    high = value.log().pow(2).floor().cast(pl.Int64, strict=False)
+    low = value.clip(-(2**53), 2).floor().cast(pl.Int64) - 2
+    return pl.when(value > 2).then(high).otherwise(low)
+
+
+def _quantile_bin(value: pl.Expr, edges: tuple[float, ...]) -> pl.Expr:
+    """How many edges are not above x."""
+    position = pl.lit(pl.Series(edges)).search_sorted(value, side="right")
+    return pl.when(value.is_not_null()).then(position)
+
+
+_TIME_FORMATS = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f")
+
+
+@dataclass(frozen=True)
+class Target:
+    """The columns that labels and splits are made from."""
+
+    label: str
+    positive_above: float | None = None  # None: the label is 0 or 1
+    time: str | None = None  # the column that the split goes by, if any: a time,
+    part: str | None = None  # or "train", "validation" or "test"
+
+    def __post_init__(self) -> None:
+        if self.positive_above is not None and math.isnan(self.positive_above):
+            raise DataError("the label cannot be above nan: --positive-above takes a number")
+
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return [name for name in (self.label, self.time, self.part) if name]
+
+    def labels(self, frame: pl.DataFrame) -> NDArray[np.uint8]:
+        """The label of each row, 0 or 1."""
+        above = 0.5 if self.positive_above is None else self.positive_above
+        label = self._label(frame.schema) > above
+        return frame.select(label.cast(pl.UInt8)).to_series().to_numpy()
+
+    def order(self, frame: pl.DataFrame) -> NDArray[np.float64]:
+        """The time, or the number of the part, of each row; empty without such a column."""
+        if not (self.time or self.part):
+            return np.empty(0)
+        return frame.select(self._order(frame.schema)).to_series().to_numpy()
+
+    def checks(self, schema: pl.Schema) -> Iterator[tuple[str, pl.Expr, str]]:
+        """What cannot be used: the column, the condition, what is wrong with such a value."""
+        label = self._label(schema)
+        if self.positive_above is None:
+            wrong = ~label.is_in([0.0, 1.0])
+            fault = "not 0 or 1 (a rating becomes a label with --positive-above)"
+        else:
+            wrong, fault = label.is_nan(), "not a number"
+        yield self.label, wrong.fill_null(True), fault
+        if self.time:
+            fault = "not a number, nor a time such as 2024-01-31 or 2024-01-31 12:30:00"
+            yield self.time, self._order(schema).is_null(), fault
+        if self.part:
+            yield self.part, self._order(schema).is_null(), "not train, validation or test"
+
+    def _label(self, schema: pl.Schema) -> pl.Expr:
+        raw = pl.col(self.label)
+        number = raw.cast(pl.Float64, strict=False)
+        if schema[self.label] != pl.String:
+            return number
+        truth: dict[Any, Any] = {"true": 1.0, "false": 0.0}
+        text = raw.str.to_lowercase()
+        return number.fill_null(text.replace_strict(truth, default=None, return_dtype=pl.Float64))
+
+    def _order(self, schema: pl.Schema) -> pl.Expr:
+        """What the split goes by, as a number; null where it cannot be read."""
+        if self.part:
+            text = pl.col(self.part).cast(pl.String).str.strip_chars().str.to_lowercase()
+            parts: dict[Any, Any] = {**PARTS}
+            return text.replace_strict(parts, default=None, return_dtype=pl.Float64)
+        assert self.time
+        raw = pl.col(self.time)
+        if schema[self.time].is_temporal():
+            return raw.cast(pl.Datetime("us")).to_physical().cast(pl.Float64)
+        number = raw.cast(pl.Float64, strict=False).fill_nan(None)
+        if schema[self.time] != pl.String:
+            return number
+        text = raw.str.strip_suffix("Z")
+        times = (text.str.strptime(pl.Datetime("us"), form, strict=False) for form in _TIME_FORMATS)
+        return pl.coalesce(number, *(time.to_physical().cast(pl.Float64) for time in times))

@@ -1,0 +1,97 @@
+"""What stands between the cells of text files, and what their columns are called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from freqsgd.errors import DataError
+
+__all__ = ["BY_NAME", "Dialect", "separator_hint", "written"]
+
+_USUAL = (",", ";", "\t", "|", "::", " ")  # the last one stands in many names too
+_EXAMPLES = "such as ';', '::' or tab"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How text files are laid out, where the file itself and the end of its name do not tell.
+
+    Args:
+        separator: what stands between cells, as it is; "tab" and "\\\\t" are a tab. None: what the
+            end of a file's name tells
+        columns: names of all columns, of files without a header. (): the first line names them
+
+    Raises:
+        DataError: nothing can be read with these
+    """
+
+    separator: str | None = None
+    columns: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))  # a list, if it comes from JSON
+        if self.separator in ("tab", "\\t"):
+            object.__setattr__(self, "separator", "\t")
+        if self.separator == "":
+            raise DataError(f"--separator is empty: name what stands between cells, {_EXAMPLES}")
+        if self.separator and any(char.isalnum() or char in '"\r\n\0' for char in self.separator):
+            raise DataError(
+                f"--separator {self.separator!r} cannot stand between cells: letters, digits, "
+                f"quotes and line ends are parts of cells; use others, {_EXAMPLES}"
+            )
+        for place, name in enumerate(self.columns):
+            if name == "":
+                raise DataError(
+                    f"--columns: name {place + 1} of {len(self.columns)} is empty; name all "
+                    "columns of the file in their order, also those that are not used"
+                )
+            if name in self.columns[:place]:
+                raise DataError(f"--columns names {name!r} twice: every column has its own name")
+
+    def beside(self, remembered: Dialect) -> Dialect:
+        """Return how to read a file, where others were read as a model remembers.
+
+        Without any options as those were. Names alone keep the separator; a separator alone says
+        that the first line names the columns.
+        """
+        if self == BY_NAME:
+            return remembered
+        if self.columns and self.separator is None:
+            return Dialect(remembered.separator, self.columns)
+        return self
+
+
+BY_NAME = Dialect()
+"""The end of a file's name tells the separator, its first line the columns."""
+
+
+def separator_hint(line: str, used: str, fits: Callable[[list[str]], bool]) -> str:
+    """A sentence that names the separator that a line seems to have; "" if it seems to have none.
+
+    Args:
+        line: the first one of a file
+        used: the separator that it was read with
+        fits: whether cells are those that are looked for; where none are, and the line has not the
+            separator that was used, the most frequent usual one is named
+    """
+    others = [separator for separator in _USUAL if separator != used]
+    found = [separator for separator in others if fits(_cells(line, separator))]
+    if used in line:
+        found = [separator for separator in found if separator != " "]
+    elif not found:
+        most = max((separator for separator in others if separator != " "), key=line.count)
+        found = [most] if most in line else []
+    if not found:
+        return ""
+    named = "tabs" if found[0] == "\t" else written(found[0])
+    return f"The file seems to be separated by {named}: use --separator {written(found[0])}"
+
+
+def written(separator: str) -> str:
+    """A separator as it can be written on the command line."""
+    return "tab" if separator == "\t" else f"'{separator}'"
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    return [cell.strip('" ') for cell in line.split(separator)]

@@ -1,0 +1,322 @@
+"""The dictionary encoder: how raw columns become ids, saved with a model."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from freqsgd.errors import DataError, DataWarning
+from freqsgd.files import read_file, read_json, write_whole
+from freqsgd.tables.coding import Coder, MalformedRows, SampleReader, Samples, TokenCoder
+from freqsgd.tables.columns import MISSING, Column, Target
+from freqsgd.tables.dialect import BY_NAME, Dialect
+from freqsgd.tables.fields import Field
+from freqsgd.tables.formats import Parquet, TextFormat, format_for, list_files, refuse_parquet
+from freqsgd.tables.readers import check_file
+from freqsgd.tables.tokens import TokenTable, known_table
+from freqsgd.tables.unknown import UnknownValues
+
+__all__ = [
+    "DESCRIPTION",
+    "TOKENS",
+    "Description",
+    "Encoder",
+    "FileEncoder",
+    "refusing_damage",
+    "write_description",
+]
+
+FORMAT = 1
+DESCRIPTION = "encoder.json"
+_CHECKSUM = "checksum"  # of everything else in the file
+
+
+@dataclass(frozen=True)
+class Description:
+    """What the file says."""
+
+    kind: str
+    columns: tuple[Column, ...]
+    values: dict[str, Any]  # all that is in the file
+    dialect: Dialect = BY_NAME
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    @property
+    def checksum(self) -> str | None:
+        """Tells the file from others; None if it was written before there was one."""
+        found: str | None = self.values.get(_CHECKSUM)
+        return found
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """What stands under a name that need not be there."""
+        return self.values.get(name, default)
+
+    @classmethod
+    def read(cls, folder: Path) -> Description:
+        """Read the file in a folder.
+
+        Raises:
+            DataError: it is not there, is damaged, or was written in another format
+        """
+        path = folder / DESCRIPTION
+        with refusing_damage(path):
+            values = read_json(read_file(path), dict)
+            found = values["format"]
+            if found != FORMAT:
+                raise DataError(
+                    f"{path}: the format is {found!r}, this version of freqsgd reads {FORMAT}; "
+                    "use the version that wrote it, or train again"
+                )
+            if _CHECKSUM in values and values[_CHECKSUM] != _checksum(values):
+                raise ValueError("it was changed after it was written: its checksum does not match")
+            columns = [
+                Column(**{**column, "edges": tuple(column["edges"])})
+                for column in values["columns"]
+            ]
+            dialect = Dialect(**values.get("dialect", {}))
+            return cls(values["kind"], tuple(columns), values, dialect)
+
+
+def write_description(
+    folder: Path,
+    kind: str,
+    columns: Sequence[Column],
+    more: dict[str, Any],
+    dialect: Dialect = BY_NAME,
+) -> str:
+    """Write the file into a folder; return its checksum."""
+    described = [asdict(column) for column in columns]
+    if dialect != BY_NAME:
+        more = {**more, "dialect": asdict(dialect)}
+    values = {"format": FORMAT, "kind": kind, "columns": described, **more}
+    values[_CHECKSUM] = _checksum(values)
+    write_whole(folder / DESCRIPTION, json.dumps(values, indent=1).encode())
+    return _checksum(values)
+
+
+def _checksum(values: dict[str, Any]) -> str:
+    content = {name: value for name, value in values.items() if name != _CHECKSUM}
+    text = json.dumps(content, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+@contextlib.contextmanager
+def refusing_damage(path: Path) -> Iterator[None]:
+    """Turn what goes wrong with a damaged file into an error that says so."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file; train again") from None
+    except DataError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
+        what = {KeyError: f"it has no {error}", TypeError: "it describes no columns"}.get(
+            type(error), str(error)
+        )
+        raise DataError(f"{path}: the file is damaged ({what}); train again") from error
+
+
+class FileEncoder(ABC):
+    """Finds the tokens of every field in raw files, and gives them ids.
+
+    Args:
+        kind: the layout of the raw files: "movielens-1m", "criteo", or "table" for files that name
+            their columns
+        columns: the raw columns, one for each field
+        sizes: the number of ids of each field
+        dialect: how the raw files are laid out, where they are text
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        columns: Sequence[Column],
+        sizes: Sequence[int],
+        dialect: Dialect = BY_NAME,
+    ) -> None:
+        self.kind, self.columns, self.dialect = kind, tuple(columns), dialect
+        self.fields = tuple(
+            Field(column.name, int(size), column.width)
+            for column, size in zip(self.columns, sizes, strict=True)
+        )
+
+    @abstractmethod
+    def coder(self, unknown: UnknownValues | None = None) -> Coder:
+        """Turns the columns of a block into ids; ``unknown`` counts tokens it does not know."""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Tells it from others."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> str:
+        """Write it into the folder; return the checksum of its files."""
+
+    def form(self, path: Path, given: Dialect = BY_NAME) -> TextFormat | Parquet:
+        """The format of a file, whose dialect may be another one."""
+        return format_for(self.kind, path, given.beside(self.dialect))
+
+    def encode_file(
+        self, path: str, *, max_bad_rows: int = 0, dialect: Dialect = BY_NAME
+    ) -> Iterator[NDArray[np.int32]]:
+        """Ids of the rows of a file or folder, in order and a bounded number at a time.
+
+        The files have the columns of those that the encoder was made from; labels may be missing.
+        They are laid out as those were, unless the dialect says otherwise (``Dialect.beside``).
+        Of a bag, tokens beyond the field's width are cut off. Malformed rows are an error above
+        ``max_bad_rows``; below it they are left out, and a warning says where they are. Values that
+        are not known are warned of and refused as ``docs/data.md`` says.
+        """
+        malformed, unknown = MalformedRows(max_bad_rows), UnknownValues(path)
+        files = list_files(Path(path))
+        refuse_parquet(files, dialect)
+        for file in files:
+            check_file(file, self.form(file, dialect), self.columns)
+        for samples in self.read(files, malformed, unknown, dialect=dialect):
+            yield samples.codes
+        if malformed.count:
+            warnings.warn(malformed.dropped(), DataWarning, stacklevel=2)
+        unknown.warn()
+
+    def read(
+        self,
+        files: Sequence[Path],
+        malformed: MalformedRows,
+        unknown: UnknownValues,
+        target: Target | None = None,
+        dialect: Dialect = BY_NAME,
+    ) -> Iterator[Samples]:
+        """The samples of files, whose codes are ids."""
+        reader = SampleReader(self.columns, self.coder(unknown), malformed, target)
+        for file in files:
+            yield from reader.read(file, self.form(file, dialect))
+
+
+TOKENS = "tokens.parquet"
+
+
+class Encoder(FileEncoder):
+    """The tokens of every field, and how to find them in raw files.
+
+    Tokens that are not known are rare.
+
+    Args:
+        kind: the layout of the raw files: "movielens-1m", "criteo", or "table" for files that name
+            their columns
+        columns: the raw columns, one for each field
+        tokens: field, token, id and count of every token that has an id of its own, sorted by
+            field and id
+        min_count: that these were seen at least
+        dialect: how the raw files are laid out, where they are text
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        columns: Sequence[Column],
+        tokens: pl.DataFrame,
+        min_count: int = 1,
+        dialect: Dialect = BY_NAME,
+    ) -> None:
+        sizes = np.bincount(tokens["field"].to_numpy(), minlength=len(columns)) + 1
+        super().__init__(kind, columns, sizes.tolist(), dialect)
+        self.min_count, self._tokens = min_count, tokens
+
+    def coder(self, unknown: UnknownValues | None = None) -> TokenCoder:
+        """Turns the columns of a block into ids."""
+        table, ids = self.known
+        return TokenCoder(self.columns, table, add=False, ids=ids, unknown=unknown)
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells it from others."""
+        tokens = self._tokens.hash_rows(0).to_numpy().tobytes()
+        return sha256(repr((self.kind, self.columns)).encode() + tokens).hexdigest()
+
+    def save(self, folder: Path) -> str:
+        """Write ``encoder.json`` and ``tokens.parquet`` into the folder; return their checksum."""
+        packed = io.BytesIO()
+        self._tokens.write_parquet(packed)
+        digest = sha256(packed.getvalue()).hexdigest()
+        write_whole(folder / TOKENS, packed.getvalue())
+        more = {"min_count": self.min_count, "tokens_sha256": digest}
+        return write_description(folder, self.kind, self.columns, more, self.dialect)
+
+    @classmethod
+    def load(cls, folder: Path) -> Encoder:
+        """Read what ``save`` wrote.
+
+        Raises:
+            DataError: it is not there, is damaged, or was written in another format
+        """
+        description = Description.read(folder)
+        with refusing_damage(folder / DESCRIPTION):
+            digest, min_count = description["tokens_sha256"], description.get("min_count", 1)
+        with refusing_damage(folder / TOKENS):
+            packed = read_file(folder / TOKENS)
+            if sha256(packed).hexdigest() != digest:
+                raise ValueError(f"its checksum is not the one in {DESCRIPTION}")
+            tokens = pl.read_parquet(packed)
+            return cls(
+                description.kind, description.columns, tokens, min_count, description.dialect
+            )
+
+    def tokens(self, field: int) -> list[str]:
+        """What the tokens of a field are called, by id: their texts, ``<rare>``, ``<missing>``.
+
+        Where a text is ``<rare>`` or ``<missing>`` itself, it is the other that gets more brackets.
+        """
+        texts = self.texts()[field]
+        missing = _unlike(texts, "<missing>")
+        named = (missing if text == MISSING else text for text in texts)
+        return [_unlike(texts, "<rare>"), *named]
+
+    def called(self, field: int, text: str | None) -> str:
+        """What the token of a text is called; None is a missing value."""
+        return text or _unlike(self.texts()[field], "<missing>")
+
+    @cached_property
+    def known(self) -> tuple[TokenTable, NDArray[np.int32]]:
+        """A table of the tokens, and the ids of their codes for ``to_ids``."""
+        return known_table(self.texts())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "known"}
+
+    def texts(self) -> list[pl.Series]:
+        """The tokens of each field in the order of their ids, from 1 on."""
+        return self._by_field("token")
+
+    def counts(self) -> list[pl.Series]:
+        """How often these tokens were seen."""
+        return self._by_field("count")
+
+    def _by_field(self, name: str) -> list[pl.Series]:
+        sizes = [field.size - 1 for field in self.fields]
+        starts = np.cumsum([0, *sizes]).tolist()
+        values = self._tokens[name]
+        return [values.slice(start, size) for start, size in zip(starts, sizes, strict=False)]
+
+
+def _unlike(texts: pl.Series, name: str) -> str:
+    """The name, in as many more brackets as it takes to be none of the texts."""
+    while name in texts:
+        name = f"<{name}>"
+    return name

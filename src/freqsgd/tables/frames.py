@@ -1,0 +1,190 @@
+"""Encode frames in memory, by a dictionary that is fixed or grows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from freqsgd.errors import DataError
+from freqsgd.tables.coding import TokenCoder
+from freqsgd.tables.columns import Column, bag_width, finite_numbers, is_unreadable, quantile_edges
+from freqsgd.tables.encoder import Encoder
+from freqsgd.tables.fields import ABSENT, RARE
+from freqsgd.tables.formats import Block
+from freqsgd.tables.tokens import TokenTable, Vocabulary, count_codes, known_table, to_ids
+from freqsgd.tables.unknown import UnknownValues
+from freqsgd.tables.values import shown
+
+__all__ = [
+    "GrowingEncoder",
+    "code_frame",
+    "empty_encoder",
+    "encode_frame",
+    "frame_columns",
+    "look_up",
+    "new_encoder",
+]
+
+_BLOCK_ROWS = 1 << 18
+
+
+def frame_columns(
+    frame: pl.DataFrame, numeric: Collection[str], numeric_rule: str
+) -> tuple[Column, ...]:
+    """How the columns of a frame become fields."""
+    return tuple(_field(values, values.name in numeric, numeric_rule) for values in frame)
+
+
+def new_encoder(
+    frame: pl.DataFrame, columns: Sequence[Column], min_count: int
+) -> tuple[Encoder, NDArray[np.int32]]:
+    """Number the tokens of a frame by how often they occur; return the ids of its rows too."""
+    vocabulary = Vocabulary()
+    codes = code_frame(frame, columns, vocabulary.table, add=True)
+    vocabulary.count(codes)
+    tokens, ids = vocabulary.rank(columns, min_count)
+    return Encoder("table", columns, tokens, min_count), to_ids(codes, ids)
+
+
+def empty_encoder(columns: Sequence[Column]) -> Encoder:
+    """An encoder that knows no tokens yet."""
+    return Encoder("table", columns, Vocabulary().rank(columns, 1)[0])
+
+
+def encode_frame(encoder: Encoder, frame: pl.DataFrame) -> NDArray[np.int32]:
+    """Ids of the rows of a frame; tokens that are not known are rare."""
+    table, ids = encoder.known
+    return to_ids(look_up(frame, encoder.columns, table), ids)
+
+
+def look_up(frame: pl.DataFrame, columns: Sequence[Column], table: TokenTable) -> NDArray[np.int32]:
+    """Codes of the tokens of all rows; warns where most of a column are not in the table."""
+    unknown = UnknownValues()
+    codes = code_frame(frame, columns, table, add=False, unknown=unknown)
+    unknown.warn()
+    return codes
+
+
+def code_frame(
+    frame: pl.DataFrame,
+    columns: Sequence[Column],
+    table: TokenTable,
+    *,
+    add: bool,
+    unknown: UnknownValues | None = None,
+) -> NDArray[np.int32]:
+    """Codes of the tokens of all rows."""
+    for column in columns:
+        _check_kind(frame[column.name], column)
+    empty = {c.name: pl.List(pl.String) for c in columns if c.kind == "bag"}
+    frame = frame.cast({name: to for name, to in empty.items() if frame[name].dtype == pl.Null})
+    coder = TokenCoder(columns, table, add=add, unknown=unknown)
+    codes = np.empty((len(frame), sum(column.width for column in columns)), np.int32)
+    for start in range(0, len(frame), _BLOCK_ROWS):
+        some = frame.slice(start, _BLOCK_ROWS)
+        block = Block(some, None, np.arange(len(some)), "row", [], 1.0)
+        codes[start : start + len(some)] = coder.code(block)
+    return codes
+
+
+def _check_kind(values: pl.Series, column: Column) -> None:
+    name, has_lists = column.name, isinstance(values.dtype, pl.List)
+    if has_lists and column.kind != "bag":
+        raise DataError(f"column {name!r} must hold single values, but holds lists")
+    if column.kind == "bag" and not has_lists and values.dtype != pl.Null:
+        raise DataError(f"column {name!r} must hold lists, but holds single values")
+    if column.is_number:
+        wrong = values.to_frame().select(is_unreadable(column, values.dtype)).to_series()
+        if wrong.any():
+            row = int(wrong.arg_max() or 0)
+            raise DataError(
+                f"column {name!r}, row {row}: {shown(values[row])} is not a finite number"
+            )
+
+
+def _field(values: pl.Series, is_number: bool, numeric_rule: str) -> Column:
+    name = values.name
+    if isinstance(values.dtype, pl.List):
+        return Column(name, "bag", width=bag_width(values))
+    if not is_number:
+        return Column(name)
+    if numeric_rule == "log":
+        return Column(name, "number")
+    if numeric_rule != "quantiles":
+        raise DataError(f"unknown numeric rule {shown(numeric_rule)}: known are log, quantiles")
+    edges = quantile_edges(finite_numbers(values), f"column {name!r}")
+    return Column(name, "number", edges=edges)
+
+
+class GrowingEncoder:
+    """Gives tokens of each field ids in the order in which they come, after those of an encoder.
+
+    Where ``take_in`` is cut off, by Ctrl-C or for want of memory, the next call makes up for it.
+
+    Attributes:
+        columns: the raw columns, one for each field
+        sizes: number of ids of each field
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.kind, self.columns, self.dialect = encoder.kind, encoder.columns, encoder.dialect
+        self.sizes = np.array([field.size for field in encoder.fields])
+        self._table, self._ids = known_table(encoder.texts())
+        self._numbered = len(self._table)  # tokens that have ids; the table may hold more
+        self._counts = np.append(pl.concat(encoder.counts()).to_numpy(), [0, 0, 0])
+
+    def encode(self, frame: pl.DataFrame) -> NDArray[np.int32]:
+        """Ids of the rows of a frame; tokens that are not known are rare."""
+        self._make_room()
+        return to_ids(look_up(frame, self.columns, self._table), self._ids)
+
+    def take_in(self, frame: pl.DataFrame) -> NDArray[np.int32]:
+        """Ids of the rows of a frame, after new tokens got theirs and long lists their width."""
+        columns = tuple(_widened(column, frame[column.name]) for column in self.columns)
+        codes = code_frame(frame, columns, self._table, add=True)
+        self._make_room()
+        first, last = self._numbered, len(self._table)
+        fields, sizes = self._table.fields(first), self.sizes.copy()
+        new = np.empty(last - first, np.int32)
+        for field in np.unique(fields):
+            places = np.flatnonzero(fields == field)
+            new[places] = sizes[field] + np.arange(len(places))
+            sizes[field] += len(places)
+        # All at once: no interrupt comes between these.
+        self._ids[first:last], self._numbered, self.sizes, self.columns = new, last, sizes, columns
+        count_codes(codes, self._counts)
+        return to_ids(codes, self._ids)
+
+    def encoder(self) -> Encoder:
+        """An encoder of the tokens so far."""
+        ids, fields = self._ids[: self._numbered], self._table.fields()[: self._numbered]
+        order = np.lexsort((ids, fields))
+        tokens = pl.DataFrame(
+            {
+                "field": fields[order].astype(np.int32),
+                "token": self._table.texts(order),
+                "id": ids[order],
+                "count": self._counts[order],
+            }
+        )
+        return Encoder(self.kind, self.columns, tokens, dialect=self.dialect)
+
+    def _make_room(self) -> None:
+        """Room for all tokens of the table, which are rare until they get their ids."""
+        needed, known = len(self._table) + 3, self._numbered
+        if needed > len(self._ids):
+            room = max(needed, 2 * len(self._ids))
+            ids, counts = np.full(room, RARE, np.int32), np.zeros(room, np.int64)
+            ids[:known], counts[:known] = self._ids[:known], self._counts[:known]
+            ids[-1] = ABSENT  # where code -1 leads
+            self._ids, self._counts = ids, counts
+
+
+def _widened(column: Column, values: pl.Series) -> Column:
+    if column.kind != "bag" or not isinstance(values.dtype, pl.List):
+        return column
+    return replace(column, width=max(column.width, bag_width(values)))

@@ -1,0 +1,316 @@
+"""The hashed encoder: rows of tables by hashing, without a dictionary."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from freqsgd.errors import DataError, DataWarning
+from freqsgd.kernels.compiled import called, compiled, inlined
+from freqsgd.tables.coding import fill_bags, raw_places
+from freqsgd.tables.columns import Column, bag_lists, number_bins, tokens
+from freqsgd.tables.dialect import BY_NAME, Dialect
+from freqsgd.tables.encoder import (
+    DESCRIPTION,
+    Description,
+    Encoder,
+    FileEncoder,
+    refusing_damage,
+    write_description,
+)
+from freqsgd.tables.formats import Block
+from freqsgd.tables.tokens import joined, whole_words, word_at
+from freqsgd.tables.unknown import UnknownValues
+
+__all__ = ["VERSION", "HashCoder", "HashEncoder", "hash_integers", "hash_rows", "open_encoder"]
+
+VERSION = 2  # 1: 3.0 was hashed by its bytes
+
+_FIELDS, _TEXTS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
+_MIX_1, _MIX_2 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
+_33, _32, _LOW = np.uint64(33), np.uint64(32), np.uint64(0xFFFFFFFF)
+_TEN, _LARGEST = np.uint64(10), np.uint64(2**63 - 1)
+_MOST_DIGITS = 19  # of an integer of 64 bits
+_ZERO, _NINE, _MINUS, _POINT = ord("0"), ord("9"), ord("-"), ord(".")
+
+
+@inlined
+def _mixed(value: Any) -> Any:
+    """Murmur3's finalizer: a permutation of 64 bits in which each depends on all."""
+    value = (value ^ (value >> _33)) * _MIX_1
+    value = (value ^ (value >> _33)) * _MIX_2
+    return value ^ (value >> _33)
+
+
+@inlined
+def _key(field: Any) -> Any:
+    return _mixed((np.uint64(field) + np.uint64(1)) * _FIELDS)
+
+
+@inlined
+def _row(value: Any, rows: Any) -> Any:
+    """The upper 64 bits of the product of a hash of 64 bits and a number below 2^32."""
+    return np.int32(((value >> _32) * rows + (((value & _LOW) * rows) >> _32)) >> _32)
+
+
+@inlined
+def _text_hash(key: Any, words: Any, start: Any, stop: Any) -> Any:
+    value = _mixed(key ^ (np.uint64(stop - start) * _TEXTS))
+    for position in range(start, stop, 8):
+        value = _mixed(value ^ word_at(words, position, stop))
+    return _mixed(value ^ _TEXTS)
+
+
+@called
+def _is_integer(data: Any, start: Any, stop: Any) -> Any:
+    """Whether the bytes are an integer of 64 bits as ``str`` writes it, and which."""
+    negative = data[start] == _MINUS if stop > start else False
+    first = start + 1 if negative else start
+    digits = stop - first
+    if digits < 1 or digits > _MOST_DIGITS:
+        return False, np.uint64(0)
+    if data[first] == _ZERO and (digits > 1 or negative):
+        return False, np.uint64(0)
+    value = np.uint64(0)
+    for position in range(first, stop):
+        byte = data[position]
+        if byte < _ZERO or byte > _NINE:
+            return False, value
+        value = value * _TEN + np.uint64(byte - _ZERO)
+    if value > _LARGEST and not (negative and value == _LARGEST + np.uint64(1)):
+        return False, value
+    return True, ~value + np.uint64(1) if negative else value
+
+
+@inlined
+def _ends_as_float(data: Any, start: Any, stop: Any) -> Any:
+    """Whether the bytes may be a whole number as a float: most texts are told by two bytes."""
+    if stop - start < 3 or data[stop - 1] != _ZERO:
+        return False
+    return data[stop - 2] == _POINT or data[stop - 2] == _ZERO
+
+
+@called
+def _is_whole_float(data: Any, start: Any, stop: Any) -> Any:
+    """Whether bytes with a zero at the end are an integer or -0, a point and zeros; and which."""
+    point = stop - 1
+    while point > start and data[point] == _ZERO:
+        point -= 1
+    if data[point] != _POINT:
+        return False, np.uint64(0)
+    if point - start == 2 and data[start] == _MINUS and data[start + 1] == _ZERO:
+        return True, np.uint64(0)
+    return _is_integer(data, start, point)
+
+
+@compiled
+def hash_integers(values: Any, missing: Any, field: Any, rows: Any, out: Any) -> None:
+    """Rows of integers of a field.
+
+    ``missing`` says of each value whether it is missing; it is empty where none is.
+    """
+    key, size = _key(field), np.uint64(rows)
+    nothing = _row(_text_hash(key, np.zeros(1, np.uint64), 0, 0), size)
+    for n in range(len(values)):
+        out[n] = _row(_mixed(np.uint64(np.int64(values[n])) ^ key), size)
+    for n in range(len(missing)):
+        if missing[n]:
+            out[n] = nothing
+
+
+@compiled
+def hash_rows(words: Any, stops: Any, places: Any, rows: Any, out: Any) -> None:
+    """Rows of the cells of rows of text.
+
+    ``words`` and ``stops`` hold the text as ``data.packing`` lays it out. Cell k of a row is a
+    token of field ``places[0, k]``, one of ``rows[places[0, k]]`` rows, which is put at
+    ``places[1, k]`` in the row of ``out``; cells whose field is negative are passed over.
+    """
+    data = words.view(np.uint8)
+    cells = stops.shape[1]
+    keys = np.empty(cells, np.uint64)
+    for cell in range(cells):
+        keys[cell] = _key(max(places[0, cell], 0))
+    start = np.int64(0)
+    for row in range(stops.shape[0]):
+        for cell in range(cells):
+            stop = np.int64(stops[row, cell])
+            field = places[0, cell]
+            if field >= 0:
+                integer, value = _is_integer(data, start, stop)
+                if not integer and _ends_as_float(data, start, stop):
+                    integer, value = _is_whole_float(data, start, stop)
+                if integer:
+                    value = _mixed(value ^ keys[cell])
+                else:
+                    value = _text_hash(keys[cell], words, start, stop)
+                out[row, places[1, cell]] = _row(value, np.uint64(rows[field]))
+            start = stop + np.int64(1)
+
+
+_TILE = 1 << 15  # rows whose ids stay in the cache while all columns are hashed
+_LARGEST_CODE = 2**63 - 1
+_NONE = np.empty(0, np.bool_)
+
+
+class HashCoder:
+    """Hashes the tokens of each field to rows of its table.
+
+    Args:
+        columns: the fields of a sample
+        rows: of the table of each field
+    """
+
+    def __init__(self, columns: Sequence[Column], rows: Sequence[int]) -> None:
+        self.columns, self.rows = columns, np.array(rows, np.int64)
+        self.raw = [column.name for column in columns if column.kind == "category"]
+        self._starts = np.cumsum([0, *(column.width for column in columns)]).tolist()
+        self._cut: set[str] = set()  # bags of which it was said that lists were cut off
+
+    def code(self, block: Block) -> NDArray[np.int32]:
+        """Ids of all rows: a column each, and ``width`` columns for a bag."""
+        ids = np.empty((len(block.numbers), self._starts[-1]), np.int32)
+        raw: set[str] = set()
+        if block.raw is not None and self.raw:
+            raw = set(self.raw)
+            places = raw_places(block.raw, self.columns, raw, self._starts)
+            hash_rows(whole_words(block.raw.data), block.raw.stops, places, self.rows, ids)
+        parsed = [(n, column) for n, column in enumerate(self.columns) if column.name not in raw]
+        frame = block.frame.select(self._values(column, block.frame) for _, column in parsed)
+        for start in range(0, len(ids) if parsed else 0, _TILE):
+            some, place = frame.slice(start, _TILE), ids[start : start + _TILE]
+            for field, column in parsed:
+                self._hash(some[column.name], field, place[:, self._starts[field] :])
+        return ids
+
+    def faults(self, block: Block, codes: NDArray[np.int32]) -> Iterator[tuple[int, str]]:
+        """None: any text can be hashed."""
+        return iter(())
+
+    def _values(self, column: Column, frame: pl.DataFrame) -> pl.Expr:
+        """What is hashed: numbers as they are, anything else as text."""
+        dtype = frame.schema[column.name]
+        if column.is_number:
+            return number_bins(column).cast(pl.Int64)
+        if column.kind == "bag":
+            self._warn_of_long_lists(frame[column.name], column)
+            return bag_lists(column, dtype)
+        return pl.col(column.name) if dtype.is_numeric() else tokens(column, dtype)
+
+    def _hash(self, values: pl.Series, field: int, place: NDArray[np.int32]) -> None:
+        """Fill in the ids of a field, from the first column of ``place`` on."""
+        width = self.columns[field].width
+        if isinstance(values.dtype, pl.List):
+            fill_bags(values, place[:, :width], partial(self._hashed, field=field))
+        else:
+            place[:, 0] = self._hashed(values, field)
+
+    def _hashed(self, values: pl.Series, field: int) -> NDArray[np.int32]:
+        ids = np.empty((len(values), 1), np.int32)
+        if _fits(values):
+            hash_integers(*_as_integers(values), field, self.rows[field], ids[:, 0])
+        elif len(values):
+            data, stops = joined(values.cast(pl.String).fill_null(""))
+            place = np.array([[field], [0]])
+            hash_rows(whole_words(data), stops.reshape(-1, 1), place, self.rows, ids)
+        return ids[:, 0]
+
+    def _warn_of_long_lists(self, lists: pl.Series, column: Column) -> None:
+        if column.name in self._cut or not isinstance(lists.dtype, pl.List):
+            return
+        longest = lists.list.len().max()
+        if isinstance(longest, int) and longest > column.width:
+            self._cut.add(column.name)
+            warnings.warn(
+                f"column {column.name!r} has a list of {longest:,} tokens; those beyond the first "
+                f"{column.width} of a list, the most at the start of the data, are cut off",
+                DataWarning,
+                stacklevel=2,
+            )
+
+
+def _fits(values: pl.Series) -> bool:
+    """Whether all values are integers of 64 bits."""
+    if values.dtype not in (pl.UInt64, pl.Int128, pl.UInt128):
+        return values.dtype.is_integer()
+    low, high = values.min(), values.max()
+    return low is None or (int(low) >= -_LARGEST_CODE - 1 and int(high) <= _LARGEST_CODE)  # type: ignore
+
+
+def _as_integers(values: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Integers, and which of them are missing; read-only, so that they are of one type."""
+    missing = _NONE
+    if values.null_count():
+        missing, values = values.is_null().to_numpy(), values.fill_null(0)
+    if values.dtype != pl.Int32:
+        values = values.cast(pl.Int64)
+    numbers = values.to_numpy()
+    for array in (numbers, missing):
+        array.setflags(write=False)
+    return numbers, missing
+
+
+class HashEncoder(FileEncoder):
+    """Hashes the tokens of each field to a number of rows; what they were called is not kept.
+
+    Args:
+        columns: the raw columns, one for each field
+        rows: of the table of each field
+        kind: the layout of the raw files, as for ``FileEncoder``
+        dialect: of the raw files, where they are text
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        rows: Sequence[int],
+        kind: str = "table",
+        dialect: Dialect = BY_NAME,
+    ) -> None:
+        super().__init__(kind, columns, rows, dialect)
+
+    def coder(self, unknown: UnknownValues | None = None) -> HashCoder:
+        """Turns the columns of a block into ids; no token is unknown."""
+        return HashCoder(self.columns, [field.size for field in self.fields])
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells it from others."""
+        return repr(("hash", VERSION, self.kind, self.columns, self.fields))
+
+    def save(self, folder: Path) -> str:
+        """Write ``encoder.json`` into the folder; return its checksum."""
+        rows = [field.size for field in self.fields]
+        more = {"encoding": "hash", "version": VERSION, "rows": rows}
+        return write_description(folder, self.kind, self.columns, more, self.dialect)
+
+    @classmethod
+    def load(cls, folder: Path) -> HashEncoder:
+        """Read what ``save`` wrote.
+
+        Raises:
+            DataError: it is not there, is damaged, or tokens were hashed in another way
+        """
+        description = Description.read(folder)
+        with refusing_damage(folder / DESCRIPTION):
+            if description["version"] != VERSION:
+                raise DataError(
+                    f"{folder / DESCRIPTION}: tokens were hashed by version "
+                    f"{description['version']!r}, this version of freqsgd hashes by {VERSION}; use "
+                    "the version that wrote it, or train again"
+                )
+            rows = description["rows"]
+            return cls(description.columns, rows, description.kind, description.dialect)
+
+
+def open_encoder(folder: Path) -> Encoder | HashEncoder:
+    """What turns raw columns into the ids of a model, of either kind."""
+    hashed = Description.read(folder).get("encoding") == "hash"
+    return HashEncoder.load(folder) if hashed else Encoder.load(folder)

@@ -1,0 +1,130 @@
+"""What FBGEMM's COUNTER_SGD cannot do, and what to do instead."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import warnings
+from importlib import metadata
+
+from freqsgd.errors import DataError
+from freqsgd.optimizers import Rule
+from freqsgd.rates import RateLaw
+
+__all__ = ["INSTALL", "MAX_STEPS", "check_rule", "check_rule_options", "law_of", "require_torchrec"]
+
+MAX_STEPS = 2**24  # the kernel counts in float32, which cannot add 1 to this
+
+
+def law_of(lr: float) -> RateLaw:
+    """The law of the kernel's rows."""
+    try:
+        return RateLaw(lr)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"lr must be a finite number >= 0, got {lr!r}") from error
+
+
+def check_rule_options(
+    *,
+    optimizer: str = "cfsgd",
+    count: str = "batch",
+    max_lr: float | None = None,
+    halflife: float | None = None,
+    weight_decay: float = 0.0,
+    power: float = 0.5,
+    linear_lr_scale: float = 1.0,
+) -> None:
+    """Refuse options of :class:`~freqsgd.CFSGD` and of ``Rule`` that the kernel has not."""
+    refusals = {
+        f"optimizer {optimizer!r} (--optimizer)": (
+            optimizer != "cfsgd",
+            "take cfsgd, or train in one process",
+        ),
+        f"count={count!r} (--count)": (
+            count != "batch",
+            'take count="batch", and for tables start from lr * sqrt(batch size); dense layers '
+            "keep their rate",
+        ),
+        "max_lr (--max-lr)": (
+            max_lr is not None,
+            "leave it out and take a smaller lr, or train in one process",
+        ),
+        "halflife (--halflife)": (halflife is not None, "train in one process"),
+        "weight_decay (--weight-decay) of rows": (
+            weight_decay != 0,
+            "give it to the optimizer of the dense layers only, or train in one process",
+        ),
+        f"power={power:g}": (power != 0.5, "leave it at 1/2, or train in one process"),
+        "linear_lr_scale (--linear-lr-scale)": (
+            linear_lr_scale != 1,
+            "leave it at 1, or train in one process",
+        ),
+    }
+    for name, (refused, instead) in refusals.items():
+        if refused:
+            raise DataError(f"TorchRec's kernel has no {name}: {instead}")
+
+
+def check_rule(rule: Rule) -> None:
+    """Refuse a rule that the kernel cannot follow."""
+    check_rule_options(
+        optimizer=rule.optimizer,
+        count=rule.count,
+        max_lr=rule.law.max_lr,
+        halflife=rule.halflife,
+        weight_decay=rule.weight_decay,
+        linear_lr_scale=rule.linear_lr_scale,
+    )
+
+
+_TESTED = {"torch": "2.13.0", "fbgemm-gpu-cpu": "1.8.0", "torchrec": "1.8.0"}
+INSTALL = (  # the README's lines
+    "pip install torch==2.13.0",
+    "pip install pyre-extensions tensordict torchmetrics tqdm",
+    "pip install --no-deps fbgemm-gpu-cpu==1.8.0 torchrec==1.8.0",
+)
+
+
+def require_torchrec() -> None:
+    """Load TorchRec and FBGEMM, or say what was found, which versions work and how to get them."""
+    versions = {name: _version(name) for name in _TESTED}
+    if any(_release(versions[name]) != _release(tested) for name, tested in _TESTED.items()):
+        raise DataError(_unfit(versions, ""))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of kernels that only a GPU has
+            importlib.import_module("fbgemm_gpu")
+            importlib.import_module("torchrec")
+    except (ImportError, OSError, RuntimeError, AttributeError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise DataError(_unfit(versions, f", which do not load ({reason})")) from error
+    _silence()
+
+
+def _silence() -> None:
+    """Of TorchRec's own calls that torch will rename."""
+    deprecated = r"`(torch\.distributed\.\w+|broadcast_buffers)` is deprecated"
+    warnings.filterwarnings("ignore", deprecated, FutureWarning)
+    logging.getLogger("torch.fx._symbolic_trace").setLevel(logging.ERROR)
+
+
+def _version(name: str) -> str | None:
+    """Of an installed package; FBGEMM's build for CUDA does as well."""
+    for candidate in (name, name.removesuffix("-cpu")):
+        try:
+            return metadata.version(candidate)
+        except metadata.PackageNotFoundError:
+            pass
+    return None
+
+
+def _release(version: str | None) -> list[str]:
+    return (version or "").split(".")[:2]
+
+
+def _unfit(versions: dict[str, str | None], reason: str) -> str:
+    found = ", ".join(
+        f"{name} {version}" if version else f"no {name}" for name, version in versions.items()
+    )
+    tested = ", ".join(f"{name} {version}" for name, version in _TESTED.items())
+    return f"TorchRec needs {tested}; found {found}{reason}: {'; '.join(INSTALL)}"

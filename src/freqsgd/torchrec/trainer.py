@@ -1,0 +1,372 @@
+"""Training FM and DeepFM on TorchRec: a rank's part of a pass over a stream."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from freqsgd.errors import DataError, DivergedError
+from freqsgd.nn.fm import DeepFM, deep_network, draw_rows, is_huge, start_bound
+from freqsgd.optim import CFSGD
+from freqsgd.optimizers import Rule
+from freqsgd.recommender import folder as model_folder
+from freqsgd.recommender.models import new_model
+from freqsgd.recommender.one_pass import StreamRun
+from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.stream_pass import Pass, StreamListener, pass_settings
+from freqsgd.runs import checkpoint
+from freqsgd.runs.checkpoint import MODEL
+from freqsgd.runs.machine import available_memory
+from freqsgd.runs.resume import CHECKPOINT, in_parts, part_of, used_for
+from freqsgd.tables.fields import Field
+from freqsgd.tables.stream import Stream
+from freqsgd.torchrec.group import agree, any_rank, gather_texts, join, launcher, lost_rank
+from freqsgd.torchrec.limits import check_rule, require_torchrec
+from freqsgd.torchrec.model import ShardedFM, part_of_batch
+from freqsgd.torchrec.sharding import dense_parameters, shard
+from freqsgd.torchrec.shards import (
+    check_all_there,
+    load_rows,
+    remove_others,
+    save_rows,
+    shards_folder,
+)
+from freqsgd.torchrec.table_rates import TableRates
+from freqsgd.torchrec.tables import Layout, Rows, held_rows
+
+__all__ = ["ShardedTrainer", "draw_start", "fit_sharded"]
+
+_STATE = 12  # bytes a row: FBGEMM keeps three floats, of which COUNTER_SGD uses one
+_INSTEAD = {
+    MODEL: "it came to its end; use another folder",
+    CHECKPOINT: "freqsgd convert makes of its folder another that --engine torchrec goes on from",
+}
+
+
+class ShardedTrainer:
+    """What a rank trains with; see :class:`~freqsgd.recommender.one_pass.StreamTrainer`.
+
+    Every rank is given the whole of each batch and learns from its part of it. Gradients are those
+    of the mean loss over the batch, so that the result does not depend on the number of ranks but
+    for rounding.
+    """
+
+    torch_threads: int | None = None
+    _shards: dict[str, Any] | None = None  # that are on the disk, and named by a file there
+
+    def __init__(self, stream: Stream, rule: Rule, settings: Settings, sharding: str) -> None:
+        self.stream, self.rule, self.settings, self.sharding = stream, rule, settings, sharding
+        self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
+        self.leads = self.rank == 0
+        self.samples = 0
+        fields = stream.fields
+        self.layout = Layout(
+            tuple(field.size for field in fields),
+            tuple(field.width for field in fields),
+            settings.vector_dim,
+        )
+
+    def begin(self) -> None:
+        """Build everything anew, or refuse what does not fit."""
+        self._check_memory()
+        deep = self.settings.model == "deepfm"
+        bare = ShardedFM(self.layout, self.settings.hidden if deep else None, self.settings.dropout)
+        self.model: Any = shard(bare, lr=self.rule.law.lr, sharding=self.sharding)
+        self.rows = held_rows(self.model)
+        draw_start(self.stream.fields, self.settings, self.rows, bare, self.layout)
+        self.rates = TableRates(self.model, self.rule.law.lr)
+        dense_lr = self.rule.dense_rate(self.settings.batch_size)
+        self.optimizer = CFSGD(dense_parameters(self.model), lr=dense_lr, fused=False)
+        self.bare = bare
+
+    def _check_memory(self) -> None:
+        """Refuse tables that do not fit this rank's share of the machine."""
+        available = available_memory()
+        if available is None:
+            return
+        here = int(os.environ.get("LOCAL_WORLD_SIZE", self.ranks))
+        of_row = 4 * self.layout.row + _STATE
+        table = sum(self.layout.sizes) * of_row
+        held = table / self.ranks
+        if self.sharding == "table-wise":  # no rank can hold less than the largest
+            held = max(held, max(self.layout.sizes) * of_row)
+        columns = sum(self.layout.widths)
+        work = 4 * 4 * self.settings.batch_size * columns * self.layout.row
+        if held + work > available / here:
+            raise DataError(
+                f"tables of {table / 1e9:.1f} GB (weights, and {_STATE} bytes a row) over "
+                f"{self.ranks} ranks, and {work / 1e9:.1f} GB for a batch, do not fit: "
+                f"{available / here / 1e9:.1f} GB are available to each of the {here} ranks of "
+                "this machine; use more machines, fewer rows or smaller batches (freqsgd plan)"
+            )
+
+    @property
+    def steps(self) -> int:
+        """Taken so far."""
+        return self.rates.steps
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the record tells of it, of all ranks together."""
+        rows = sum(self.layout.sizes)
+        dense = sum(parameter.nbytes for parameter in dense_parameters(self.model))
+        return {
+            "state_bytes": rows * _STATE,
+            "state_rule": "three floats per row",
+            "parameter_bytes": rows * self.layout.row * 4 + dense,
+            "engine": "torchrec",
+            "ranks": self.ranks,
+            "sharding": self.sharding,
+        }
+
+    # ---- steps -----------------------------------------------------------------------------------
+
+    def learn(
+        self, ids: NDArray[np.int32], labels: NDArray[np.uint8], logits: NDArray[np.float32]
+    ) -> None:
+        """Take one step; ``logits`` takes the log odds before it."""
+        self._check_same(ids, labels)
+        part = part_of_batch(ids, self.layout, self.rank, self.ranks)
+        self.rates.step()
+        learned, shown = self.model(part, (self.settings.seed << 32) + self.steps - 1)
+        self._gather(shown.where(learned.detach().isfinite(), torch.nan), logits)
+        targets = torch.from_numpy(labels[part.first : part.first + part.size]).float()
+        losses = nn.functional.binary_cross_entropy_with_logits(
+            learned[: part.size], targets, reduction="sum"
+        )
+        self.optimizer.zero_grad()
+        (losses * (self.ranks / part.whole)).backward()  # gradients are averaged over ranks
+        self.optimizer.step()
+        self.samples += part.whole
+
+    @torch.no_grad()
+    def predict(self, ids: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Log odds of samples."""
+        self._check_same(ids)
+        logits = np.empty(len(ids), np.float32)
+        _, shown = self.model(part_of_batch(ids, self.layout, self.rank, self.ranks))
+        self._gather(shown, logits)
+        return logits
+
+    def _check_same(self, *arrays: NDArray[Any]) -> None:
+        """Refuse a batch that ranks have not read alike."""
+        own = 0
+        for array in arrays:
+            own = zlib.crc32(np.ascontiguousarray(array).data, own)
+        told = torch.empty(2 * self.ranks, dtype=torch.int64)
+        dist.all_gather_into_tensor(told, torch.tensor([len(arrays[0]), own]))
+        others = (told.view(-1, 2) != told[:2]).any(1).nonzero()
+        if len(others):
+            raise DataError(
+                f"rank {int(others[0])} has read other examples than rank 0 for the batch after "
+                f"step {self.steps}: all ranks must have the same files"
+            )
+
+    def _gather(self, own: Tensor, logits: NDArray[np.float32]) -> None:
+        """Put the parts of all ranks together; refuse what is no number."""
+        whole = torch.empty(self.ranks * len(own))
+        dist.all_gather_into_tensor(whole, own.contiguous())
+        logits[:] = whole[: len(logits)].numpy()
+        wrong = np.flatnonzero(~np.isfinite(logits))
+        if len(wrong):
+            rank = wrong[0] // len(own)
+            raise DivergedError(self.steps - 1, f"is not a finite number on rank {rank}")
+
+    def finite(self) -> bool:
+        """Whether all weights are numbers, on all ranks."""
+        weights = [rows.weight for rows in self.rows] + dense_parameters(self.model)
+        return not any_rank(not all(w.detach().norm().isfinite() for w in weights))
+
+    def agreed(self, flag: bool) -> bool:
+        """Whether any rank has the flag."""
+        return any_rank(flag)
+
+    # ---- files -----------------------------------------------------------------------------------
+
+    def save(self, folder: Path, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
+        """Write a checkpoint: each rank its rows, then the first what names them."""
+        if tensors:
+            description = description | {"shards": self._save_rows(folder), "by": launcher()}
+            tensors = {**in_parts(model=self._dense()), **tensors}
+        if self.leads:
+            checkpoint.save(folder / CHECKPOINT, tensors, description)
+        self._saved(folder, description)
+
+    def save_model(self, folder: Path, description: dict[str, Any]) -> None:
+        """Write the model, its tables in shards."""
+        layout, settings = self.layout, self.settings
+        description = description | {"shards": self._save_rows(folder), "by": launcher()}
+        shape: dict[str, Any] = {
+            "sizes": layout.sizes,
+            "widths": layout.widths,
+            "dim": layout.dim,
+        }
+        if settings.model == "deepfm":
+            shape |= {"hidden": settings.hidden, "dropout": settings.dropout}
+        if self.leads:
+            model_folder.write_folder(folder, self._dense(), shape, self.stream, description)
+        self._saved(folder, description)
+
+    def _save_rows(self, folder: Path) -> dict[str, Any]:
+        """Write this rank's rows, unless they are there; return what tells of all ranks'."""
+        name = shards_folder(self.steps)
+        if self._shards is not None and self._shards["folder"] == name:
+            return self._shards
+        self._remove_others(folder)  # what a run that was killed has left
+        digests = gather_texts(save_rows(folder / name, self.rank, self.ranks, self.rows))
+        if self.leads:
+            check_all_there(folder / name, digests)
+        return {"folder": name, "digests": digests}
+
+    def _saved(self, folder: Path, description: dict[str, Any]) -> None:
+        self._shards = description.get("shards")
+        self._remove_others(folder)
+
+    def _remove_others(self, folder: Path) -> None:
+        if self.leads:
+            remove_others(folder, None if self._shards is None else self._shards["folder"])
+        dist.barrier()
+
+    def load(self, folder: Path, tensors: dict[str, Tensor]) -> dict[str, Any]:
+        """Go on from a checkpoint, of any number of ranks."""
+        path = folder / CHECKPOINT
+        loaded, saved = checkpoint.load(path, tensors)
+        if loaded:
+            self._load(folder, path, part_of(loaded, "model"), saved)
+            self.samples = saved["samples"]
+            self.rates.load_state_dict({"steps": saved["steps"], "lr": self.rule.law.lr})
+        return saved
+
+    def load_model(self, folder: Path) -> None:
+        """Take the model of a run that came to its end."""
+        self.begin()
+        dense, saved = checkpoint.load(folder / MODEL)
+        self._load(folder, folder / MODEL, dense, saved)
+
+    def _load(
+        self, folder: Path, path: Path, dense: dict[str, Tensor], saved: dict[str, Any]
+    ) -> None:
+        if "shards" not in saved:
+            raise DataError(f"{path} is of training in one process: {_INSTEAD[path.name]}")
+        shards = saved["shards"]
+        load_rows(folder / shards["folder"], shards["digests"], self.rows)
+        with torch.no_grad():
+            self.bare.bias.copy_(dense.pop("bias"))
+        if self.bare.network is not None:
+            self.bare.network.load_state_dict(part_of(dense, "network"))
+        self._saved(folder, saved)
+
+    def _dense(self) -> dict[str, Tensor]:
+        """What all ranks have alike: bias and network."""
+        state = {"bias": self.bare.bias.detach()}
+        if self.bare.network is not None:
+            state |= {f"network.{k}": v for k, v in self.bare.network.state_dict().items()}
+        return state
+
+
+_SOME = 1 << 20  # rows that are drawn at a time
+
+
+@torch.no_grad()
+def draw_start(
+    fields: Sequence[Field], settings: Settings, held: list[Rows], model: ShardedFM, layout: Layout
+) -> None:
+    """Give a new model the weights that :func:`~freqsgd.recommender.models.new_model` would."""
+    for rows in held:
+        rows.weight.zero_()
+    if is_huge((sum(layout.sizes), layout.dim + 1)):
+        _draw(settings, held, model, layout)
+        return
+    whole = new_model(fields, settings)
+    for rows in held:
+        first = layout.starts[rows.table] + rows.first
+        drawn = whole.tokens.weight[first : first + len(rows.weight)]
+        rows.weight[:, : layout.dim + 1] = drawn
+    if model.network is not None:
+        assert isinstance(whole, DeepFM)
+        model.network.load_state_dict(whole.network.state_dict())
+
+
+def _draw(settings: Settings, held: list[Rows], model: ShardedFM, layout: Layout) -> None:
+    """The same for tables that a rank need not have as a whole."""
+    bound = start_bound(layout.sizes, layout.dim, settings.init_scale)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        seed = draw_rows(torch.empty(0, layout.dim + 1), bound)
+        if model.network is not None:
+            fresh = deep_network(len(layout.sizes) * layout.dim, settings.hidden, settings.dropout)
+            model.network.load_state_dict(fresh.state_dict())
+    for rows in held:
+        first = layout.starts[rows.table] + rows.first
+        for begin in range(0, len(rows.weight), _SOME):
+            some = rows.weight[begin : begin + _SOME]
+            drawn = torch.empty(len(some), layout.dim + 1)
+            draw_rows(drawn, bound, first + begin, seed)
+            some[:, : layout.dim] = drawn[:, : layout.dim]
+
+
+def fit_sharded(
+    stream: Stream,
+    rule: Rule,
+    settings: Settings,
+    plan: Pass | None = None,
+    *,
+    sharding: str = "row-wise",
+    folder: Path | None = None,
+    resume: bool = False,
+    listener: StreamListener | None = None,
+) -> tuple[Any, dict[str, Any]]:
+    """Do what :func:`~freqsgd.recommender.one_pass.fit_stream` does, with tables spread over ranks.
+
+    To be called on every rank that torchrun starts, alike; a process of its own is the only one.
+    The result is that of one process with ``count="batch"``, but for rounding. When torchrun has
+    restarted the ranks, they go on from the last checkpoint.
+
+    Args:
+        stream, settings, plan, listener: as for ``fit_stream``
+        rule: cfsgd with ``count="batch"``, without cap, halflife and weight decay
+        sharding: "row-wise", "table-wise" or "auto"
+        folder: of all ranks; holds tables in shards, which ``freqsgd convert`` puts together
+        resume: go on from the folder's checkpoint, of any number of ranks
+    """
+    check_rule(rule)
+    require_torchrec()
+
+    plan = plan or Pass()
+    with lost_rank():
+        join()
+        agree(
+            {
+                **rule.plain,
+                **pass_settings(settings),
+                **asdict(plan),
+                "sharding": sharding,
+                "resume": resume,
+                "folder": None if folder is None else str(folder),
+                "what the folder holds": None if folder is None else used_for(folder, True),
+                "days": stream.days,
+                "data (names, sizes and times of files)": stream.fingerprint,
+            }
+        )
+        trainer = ShardedTrainer(stream, rule, settings, sharding)
+        run = StreamRun(stream, rule, settings, plan, trainer, folder)
+        record = run.start(any_rank(resume or _started_again(folder)), listener)
+    return trainer.model, record
+
+
+def _started_again(folder: Path | None) -> bool:
+    """Whether torchrun has started the ranks again after they wrote what the folder holds."""
+    used = None if folder is None else used_for(folder, resume=True)
+    if folder is None or used is None:
+        return False
+    return launcher() is not None and checkpoint.describe(folder / used).get("by") == launcher()

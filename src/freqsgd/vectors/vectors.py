@@ -1,0 +1,346 @@
+"""Vectors of tokens, apart from what trained them: nearest ones, files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freqsgd.errors import DataError
+from freqsgd.files import check_target, read_json
+from freqsgd.nn.fm import FM
+from freqsgd.tables.checks import whole_number
+from freqsgd.tables.encoder import Encoder
+from freqsgd.vectors import arrays
+from freqsgd.vectors import word2vec_files as word2vec
+from freqsgd.vectors.names import (
+    VECTOR_FORMATS,
+    WORD2VEC_FORMATS,
+    UnknownTokenError,
+    choose,
+    close_to,
+)
+from freqsgd.vectors.saved_model import SavedModel, field_rows
+from freqsgd.vectors.word2vec_files import check_rows
+from freqsgd.words.folder import holds_words, load_words
+
+__all__ = ["Neighbor", "UnitRows", "Vectors", "key"]
+
+_AT_ONCE = 1 << 24  # cosines that are held at a time
+_NOTHING = 1e-5  # length of a sum of unit vectors that is nothing but rounding
+_SUFFIX = ".vectors"
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbor:
+    """A token near another one."""
+
+    token: str
+    cosine: float
+    count: int | None  # how often it was seen; None: not known
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """The vectors of one field's tokens.
+
+    Args:
+        tokens: the text of each row
+        matrix: a row per token; a row of zeros was never trained, and is nobody's neighbour
+        counts: how often each token was seen, -1 where that is not known
+        name: of the field
+
+    Example:
+        >>> rows = np.array([[1, 0], [2, 1], [0, 3]], np.float32)
+        >>> vectors = Vectors(["a", "b", "c"], rows)
+        >>> [neighbor.token for neighbor in vectors.nearest(["a"])[0]]
+        ['b', 'c']
+    """
+
+    tokens: Sequence[str]
+    matrix: NDArray[np.float32]
+    counts: NDArray[np.int64] | None = None
+    name: str = "token"
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(token, str) for token in self.tokens):
+            raise TypeError("tokens must be texts")
+        # numpy's texts become Python's
+        object.__setattr__(self, "tokens", [str.__str__(token) for token in self.tokens])
+        if self.matrix.ndim != 2 or self.matrix.dtype != np.float32:
+            raise ValueError(
+                "matrix must hold float32 numbers in two dimensions, got "
+                f"{self.matrix.dtype} {self.matrix.shape}"
+            )
+        counts = len(self.tokens) if self.counts is None else len(self.counts)
+        if not len(self.matrix) == len(self.tokens) == counts:
+            raise ValueError(
+                f"{len(self.matrix)} vectors, {len(self.tokens)} tokens and {counts} counts do not "
+                "belong together"
+            )
+
+    @classmethod
+    def of_model(cls, folder: Path | str, field: str | None = None) -> Vectors:
+        """The vectors of a field of a model that ``freqsgd train`` wrote.
+
+        A model of words has one field, "word", which need not be named.
+        """
+        folder = Path(folder)
+        if not holds_words(folder):
+            return cls.of_saved(SavedModel(folder), field)
+        model, words, counts, _ = load_words(folder)
+        return cls(words, model.vectors.numpy(), counts, choose("field", field, ["word"]))
+
+    @classmethod
+    def of_saved(cls, saved: SavedModel, field: str | None = None) -> Vectors:
+        """The vectors of a field of a model that has been read."""
+        name = choose("field", field, saved.fields)
+        return cls.of(saved.model, saved.encoder, saved.fields.index(name), name)
+
+    @classmethod
+    def of(cls, model: FM, encoder: Encoder | None, field: int, name: str) -> Vectors:
+        """A copy of a field's vectors; without an encoder its tokens are called by their ids."""
+        matrix = field_rows(model, field)[:, : model.dim].copy()
+        if encoder is None:
+            return cls([str(number) for number in range(len(matrix))], matrix, name=name)
+        counts = np.append(-1, encoder.counts()[field].to_numpy())  # rare tokens are not counted
+        return cls(encoder.tokens(field), matrix, counts, name)
+
+    @property
+    def trained(self) -> NDArray[np.bool_]:
+        """Which rows are not all zeros."""
+        return np.asarray(self.matrix.any(1))
+
+    def nearest(self, tokens: str | Sequence[str], top: int = 10) -> list[list[Neighbor]]:
+        """The ``top`` tokens of the highest cosine with each of some tokens, nearest first.
+
+        Raises:
+            DataError: a token is not there, or was never trained
+        """
+        top = whole_number("top", top, 1)
+        places = self._places(_listed(tokens))
+        block = max(1, _AT_ONCE // max(1, len(self.tokens)))
+        found = []
+        for first in range(0, len(places), block):
+            some = places[first : first + block]
+            found += self._search(self._known.units[some], some[:, None], top)
+        return found
+
+    def most_similar(
+        self, positive: str | Sequence[str] = (), negative: str | Sequence[str] = (), top: int = 10
+    ) -> list[Neighbor]:
+        """The tokens nearest to the sum of some vectors less that of others, each of length 1.
+
+        The tokens that are given are left out.
+
+        Raises:
+            DataError: a token is not there, or was never trained; or the vectors cancel out
+        """
+        top = whole_number("top", top, 1)
+        added, taken = _listed(positive), _listed(negative)
+        if not added and not taken:
+            raise DataError("no token was given whose neighbours to look for")
+        places = self._places([*added, *taken])
+        signs = np.repeat(np.array([1, -1], np.float32), [len(added), len(taken)])
+        query = signs @ self._known.units[places]
+        length = np.linalg.norm(query)
+        if length < _NOTHING:
+            raise DataError("nothing is left of the vectors that are added and taken away")
+        return self._search((query / length)[None], np.unique(places)[None], top)[0]
+
+    def analogy(self, a: str, b: str, c: str, top: int = 10) -> list[Neighbor]:
+        """What is to ``c`` as ``b`` is to ``a``: the tokens nearest to b - a + c."""
+        return self.most_similar([b, c], [a], top)
+
+    def similarity(self, a: str, b: str) -> float:
+        """The cosine of two tokens' vectors."""
+        one, other = self._known.units[self._places([a, b])]
+        return float(np.clip(one @ other, -1, 1))
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tokens)
+
+    def __contains__(self, token: object) -> bool:
+        return token in self._row_of
+
+    def __getitem__(self, tokens: str | Sequence[str]) -> NDArray[np.float32]:
+        """A copy of a token's vector, or of those of some tokens, a row each."""
+        rows = np.array([self._row(token) for token in _listed(tokens)], np.int64)
+        found: NDArray[np.float32] = self.matrix[rows]
+        return found[0] if isinstance(tokens, str) else found
+
+    def save(self, path: Path | str, format: str = "safetensors", *, force: bool = False) -> None:
+        """Write a file: "safetensors", "npz", "word2vec-text" or "word2vec-bin".
+
+        A file that exists is replaced with ``force`` only.
+        """
+        path = Path(path)
+        choose("format", format, VECTOR_FORMATS)
+        check_target(path, force=force)
+        try:
+            check_rows(self.tokens, self.matrix)
+        except ValueError as error:
+            raise DataError(f"cannot write {path}: {error}") from error
+        if format in WORD2VEC_FORMATS:
+            trained = self.trained
+            tokens = [token for token, kept in zip(self.tokens, trained, strict=True) if kept]
+            word2vec.write(path, format, tokens, self.matrix[trained])
+        else:
+            arrays.write(path, format, self.arrays())
+
+    @classmethod
+    def load(cls, path: Path | str, field: str | None = None) -> Vectors:
+        """Read a file of any of these formats; of several fields one must be named."""
+        fields = cls.load_fields(path)
+        return fields[choose("field", field, list(fields))]
+
+    @classmethod
+    def load_fields(cls, path: Path | str) -> dict[str, Vectors]:
+        """Read all fields of a file, by name; word2vec's formats hold one, named as the file."""
+        path = Path(path)
+        found = arrays.read(path)
+        if found is None:
+            return {path.stem: cls(*word2vec.read(path), name=path.stem)}
+        names = [unquote(name.removesuffix(_SUFFIX)) for name in found if name.endswith(_SUFFIX)]
+        try:
+            fields = {
+                name: cls(
+                    read_json(bytes(found[key(name, "tokens")]), list),
+                    found[key(name, "vectors")],
+                    found.get(key(name, "counts")),
+                    name,
+                )
+                for name in names
+            }
+            for vectors in fields.values():
+                check_rows(vectors.tokens, vectors.matrix)
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{path} does not hold vectors and their tokens ({error})") from error
+        if not fields:
+            raise DataError(f"{path} holds no vectors: expected what freqsgd export writes")
+        return fields
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What files hold: numbers, and the tokens as JSON in UTF-8."""
+        text = bytearray(json.dumps(list(self.tokens)).encode())
+        named: dict[str, NDArray[Any]] = {
+            key(self.name, "vectors"): np.ascontiguousarray(self.matrix),
+            key(self.name, "tokens"): np.frombuffer(text, np.uint8),
+        }
+        if self.counts is not None:
+            named[key(self.name, "counts")] = self.counts
+        return named
+
+    @cached_property
+    def _known(self) -> UnitRows:
+        return UnitRows(self.matrix)
+
+    @cached_property
+    def _row_of(self) -> dict[str, int]:
+        return {token: row for row, token in enumerate(self.tokens)}
+
+    def _row(self, token: str) -> int:
+        if not isinstance(token, str):
+            raise TypeError(
+                f"a token must be text, got {type(token).__name__}; vectors are not looked up"
+            )
+        row = self._row_of.get(token)
+        if row is None:
+            lowered = [token.lower()] if token.lower() in self._row_of else []
+            close = dict.fromkeys([*lowered, *close_to(token, self.tokens)])
+            alike = f"; spelled alike: {', '.join(map(repr, close))}"
+            hint = alike if close else f" among {len(self.tokens):,}"
+            raise UnknownTokenError(f"there is no token {token!r}{hint}")
+        return row
+
+    def _places(self, tokens: Sequence[str]) -> NDArray[np.int64]:
+        return np.array([self._place(token) for token in tokens], np.int64)
+
+    def _place(self, token: str) -> int:
+        """Where a token is among those that were trained."""
+        place = self._known.place(self._row(token))
+        if place is None:
+            raise DataError(
+                f"the token {token!r} of the field {self.name} was not in the training rows: it "
+                "has no vector, and so no neighbours"
+            )
+        return place
+
+    def _search(
+        self, queries: NDArray[np.float32], without: NDArray[np.int64], top: int
+    ) -> list[list[Neighbor]]:
+        """The trained tokens nearest to each query of length 1, but for those at some places."""
+        rows, cosines = self._known.search(queries, without, top)
+        return [
+            [self._neighbor(row, cosine) for row, cosine in zip(line, values, strict=True)]
+            for line, values in zip(rows.tolist(), cosines.tolist(), strict=True)
+        ]
+
+    def _neighbor(self, row: int, cosine: float) -> Neighbor:
+        count = -1 if self.counts is None else int(self.counts[row])
+        return Neighbor(self.tokens[row], cosine, None if count < 0 else count)
+
+
+def key(field: str, what: str) -> str:
+    """The name of a field's array in a file: plain ASCII, whatever the field is called."""
+    return f"{quote(field, safe='')}.{what}"
+
+
+def _listed(tokens: Any) -> list[Any]:
+    """One token, or several; what is not text is refused where it is looked up."""
+    one = isinstance(tokens, str) or not isinstance(tokens, Iterable)
+    return [tokens] if one else list(tokens)
+
+
+class UnitRows:
+    """The rows of a matrix that are not all zeros.
+
+    Attributes:
+        rows: where they are in the matrix
+        units: the rows at length 1
+    """
+
+    def __init__(self, matrix: NDArray[np.float32]) -> None:
+        self.rows = np.flatnonzero(matrix.any(1))
+        self.units = matrix[self.rows]
+        # squares of float32 numbers may leave its range, the squares' sum in float64 does not
+        squares = np.einsum("ij,ij->i", self.units, self.units, dtype=np.float64)
+        self.units /= np.sqrt(squares)[:, None]
+
+    def place(self, row: int) -> int | None:
+        """Where a row of the matrix is among these; None if it is all zeros."""
+        place = int(np.searchsorted(self.rows, row))
+        return place if place < len(self.rows) and self.rows[place] == row else None
+
+    def search(
+        self, queries: NDArray[np.float32], without: NDArray[np.int64], top: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The rows of the highest cosine with each query of length 1, and these, highest first.
+
+        Args:
+            queries: a line each
+            without: for each query the places that are left out
+            top: how many rows
+        """
+        cosines = queries @ self.units.T
+        np.put_along_axis(cosines, without, -np.inf, 1)
+        best = _highest(cosines, min(top, len(self.rows) - without.shape[1]))
+        return self.rows[best], np.take_along_axis(cosines, best, 1).clip(-1, 1)
+
+
+def _highest(values: NDArray[np.float32], top: int) -> NDArray[np.int64]:
+    """Where the highest values of each line are, highest first."""
+    size = values.shape[1]
+    best = np.argpartition(values, size - top - 1, 1)[:, size - top :]
+    order = np.argsort(-np.take_along_axis(values, best, 1), 1, kind="stable")
+    return np.take_along_axis(best, order, 1)

@@ -1,0 +1,215 @@
+"""A text as numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freqsgd.errors import DataError
+from freqsgd.tables.checks import whole_number
+from freqsgd.words.vocabulary import (
+    PARTS,
+    CodedText,
+    WordIds,
+    choose_words,
+    draw_parts,
+    training_counts,
+)
+
+__all__ = ["Corpus", "Paragraphs", "corpus_of_sentences"]
+
+_HASHED_AT_ONCE = 1 << 22  # numbers, so that ^C is heard while those of large files are read
+
+
+@dataclass(frozen=True, eq=False)
+class Paragraphs:
+    """Paragraphs of words: windows do not reach from one into another.
+
+    Args:
+        ids: the words of all paragraphs, one after another; may be mapped from a file
+        starts: where each paragraph starts in ``ids`` and, last, their length
+        raw_words: words that the text had, those left out included
+    """
+
+    ids: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    raw_words: int
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """A text to learn word vectors from.
+
+    Args:
+        name: of the dataset or file
+        words: the vocabulary, by falling count; word k has the id k
+        counts: how often each is among the ids of ``train``
+        train, validation, test: the text; the latter two may be empty
+    """
+
+    name: str
+    words: Sequence[str]
+    counts: NDArray[np.int64]
+    train: Paragraphs
+    validation: Paragraphs
+    test: Paragraphs
+
+    @classmethod
+    def of_sentences(
+        cls,
+        sentences: Iterable[str | Sequence[str]],
+        *,
+        min_count: int = 5,
+        max_vocab: int | None = None,
+        longest: int = 256,
+        name: str = "text",
+    ) -> Corpus:
+        """Sentences in memory, all of them to learn from.
+
+        Args:
+            sentences: lists of words, or texts that are split at white space; read once
+            min_count: words seen less often are left out
+            max_vocab: the most words of the vocabulary: the most frequent ones
+            longest: sentences of more words are cut into pieces of so many
+            name: of the corpus
+
+        Raises:
+            DataError: a word is not text, or too few words are left
+
+        Example:
+            >>> corpus = Corpus.of_sentences(["a b a", ["b", "a", "c"]], min_count=2)
+            >>> corpus.words, corpus.train.ids.tolist(), corpus.train.starts.tolist()
+            (['a', 'b'], [0, 1, 0, 1, 0], [0, 3, 5])
+        """
+
+        return corpus_of_sentences(sentences, min_count, max_vocab, longest, name)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Tells it from every other text, vocabulary and split: all ids are read."""
+        digest = hashlib.blake2b(json.dumps(list(self.words)).encode(), digest_size=16)
+        parts = (self.train, self.validation, self.test)
+        numbers = [values for part in parts for values in (part.ids, part.starts)]
+        for values in (self.counts, *numbers):
+            digest.update(len(values).to_bytes(8, "little"))
+            for start in range(0, len(values), _HASHED_AT_ONCE):
+                digest.update(np.ascontiguousarray(values[start : start + _HASHED_AT_ONCE]).data)
+        return digest.hexdigest()
+
+    def summary(self) -> dict[str, Any]:
+        """What ``results.json`` says of it."""
+        return {
+            "name": self.name,
+            "kind": "text",
+            "tokens": len(self.words),
+            "words": len(self.train.ids),
+            "raw_words": self.train.raw_words,
+            "paragraphs": len(self.train),
+        }
+
+
+def corpus_of_sentences(
+    sentences: Iterable[str | Sequence[str]],
+    min_count: int,
+    max_vocab: int | None,
+    longest: int,
+    name: str,
+    *,
+    held_out: Sequence[int] = (),
+    split_seed: int = 0,
+) -> Corpus:
+    """As ``Corpus.of_sentences`` says; parts may be held out, drawn at random."""
+    for what, value, least in (
+        ("min_count", min_count, 1), ("max_vocab", max_vocab, 2), ("longest", longest, 2)
+    ):  # fmt: skip
+        if value is not None:
+            whole_number(what, value, least)
+    words, codes, lengths = _code(sentences, longest)
+    text = CodedText(codes, lengths, draw_parts(len(lengths), held_out, split_seed))
+    counts = training_counts([text], len(words))
+    chosen = choose_words(counts, words.__getitem__, name, min_count, max_vocab)
+    return Corpus(
+        name,
+        [str.__str__(words[code]) for code in chosen.codes.tolist()],  # numpy's texts too
+        chosen.counts,
+        *(_paragraphs(text, chosen, part) for part in range(len(PARTS))),
+    )
+
+
+def _code(
+    sentences: Iterable[str | Sequence[str]], longest: int
+) -> tuple[list[str], NDArray[np.int32], NDArray[np.int32]]:
+    """The distinct words, their codes in all sentences, and the lengths of pieces of these."""
+    known: defaultdict[str, int] = defaultdict()
+    known.default_factory = known.__len__  # a new word gets the next code
+    codes, lengths = array("i"), array("i")
+    texts = number = 0
+    for number, sentence in enumerate(_checked(sentences), start=1):
+        before, distinct = len(codes), len(known)
+        texts += isinstance(sentence, str)
+        try:
+            words = sentence.split() if isinstance(sentence, str) else sentence
+            codes.extend(map(known.__getitem__, words))
+        except TypeError as error:
+            raise DataError(f"sentence {number} is not a list of words ({error})") from error
+        _check_words(list(islice(reversed(known), len(known) - distinct)), number)
+        whole, rest = divmod(len(codes) - before, longest)
+        lengths.extend([longest] * whole + [rest] * (rest > 0))
+    if 1 < texts == number and max(lengths, default=0) == 1:
+        raise DataError(
+            f"each of the {number:,} texts is a sentence, and none has two words; if they are the "
+            "words of one sentence, give a list that holds this list"
+        )
+    return list(known), np.array(codes, np.int32), np.array(lengths, np.int32)
+
+
+def _checked(sentences: Iterable[str | Sequence[str]]) -> Iterable[str | Sequence[str]]:
+    """The sentences, unless they are something else that a user may take for some."""
+    if isinstance(sentences, str):
+        raise DataError(
+            "sentences must be a list of sentences, not one text; split it, for instance with "
+            "text.splitlines(), or open the file that it names"
+        )
+    if isinstance(sentences, bytes | PathLike) or not isinstance(sentences, Iterable):
+        hint = ": open it, its lines are sentences" if isinstance(sentences, PathLike) else ""
+        raise TypeError(f"sentences must be a list of sentences, got {sentences!r:.60}{hint}")
+    return sentences
+
+
+def _check_words(words: list[str], number: int) -> None:
+    """Refuse words of a sentence that no file could hold."""
+    try:
+        "".join(words).encode()
+    except TypeError:
+        wrong = next(word for word in reversed(words) if not isinstance(word, str))
+        raise DataError(f"sentence {number} has a word that is not text: {wrong!r}") from None
+    except UnicodeEncodeError:
+        raise DataError(
+            f"sentence {number} has a word with half a character (a lone surrogate): "
+            f"{next(word for word in reversed(words) if _is_broken(word))!r}; decode the text with "
+            'errors="replace"'
+        ) from None
+
+
+def _is_broken(word: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in word)
+
+
+def _paragraphs(text: CodedText, chosen: WordIds, part: int) -> Paragraphs:
+    codes, lengths = text.part(part)
+    ids, left = chosen.encode(codes, lengths)
+    return Paragraphs(ids, np.concatenate([[0], np.cumsum(left)]), int(lengths.sum()))

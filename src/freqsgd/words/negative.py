@@ -1,0 +1,251 @@
+"""Training word models with negative sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.autograd.graph import increment_version
+from torch.nn.functional import softplus
+
+from freqsgd.errors import DivergedError
+from freqsgd.kernels import word2vec_job as kernels
+from freqsgd.kernels.pairs import pair_products
+from freqsgd.kernels.team import Team
+from freqsgd.kernels.threads import run
+from freqsgd.kernels.word2vec import block_kernel
+from freqsgd.nn.word2vec import WordModel
+from freqsgd.optimizers import Rule
+from freqsgd.words.corpus import Paragraphs
+from freqsgd.words.losses import WordLosses, check_model
+from freqsgd.words.settings import TextSettings, check_rule
+from freqsgd.words.windows import Samples, batches, kept_share, losses_by_word, parts
+
+__all__ = ["BLOCK", "NegativeEngine", "noise_distribution"]
+
+BLOCK = 16  # words; longer ones learn from weights that are out of date
+_MOST = 2.0  # rate of a row times the samples of a block that touch it
+_CALL = 4096  # words of a call of the kernel: some milliseconds
+_DRAWS = {"skipgram": 4096, "cbow": 512}  # noise words of an evaluation
+_ROWS = 1024  # whose products with them are held at a time
+
+
+class NegativeEngine:
+    """Training of a word model in small blocks of words, with noise words that a block shares.
+
+    The frequency of a word in the input table is per sample: for skip-gram its share of the pairs,
+    for CBOW, where a sample has several words, the sum over words is about twice the window. In
+    the output table a sample touches its target and ``negatives`` noise words; all are counted.
+
+    Args:
+        model: trained in place; float32, on the CPU, without a bias
+        rule: the optimizer: sgd, fasgd, cfsgd or rowwise-adagrad
+        settings: window, noise words, batch size, subsampling and seed
+        counts: occurrences of each word in the training text
+        threads: of the kernel (default: torch's number); the result does not depend on it
+
+    Attributes:
+        samples, steps: taken so far
+    """
+
+    def __init__(
+        self,
+        model: WordModel,
+        rule: Rule,
+        settings: TextSettings,
+        counts: NDArray[np.int64],
+        threads: int | None = None,
+    ) -> None:
+        check_model(model, settings, counts)
+        check_rule(rule, settings)
+        self.model, self.rule, self.settings = model, rule, settings
+        self._team = Team(torch.get_num_threads() if threads is None else threads)
+        self.samples = self.steps = 0
+        self._share = kept_share(counts, settings.subsample)
+        self._noise = noise_distribution(counts)
+        self._cumulative = np.cumsum(self._noise)
+        self._cumulative[-1] = 1.0
+        self._state = _new_state(model, rule, settings, counts * self._share, self._noise)
+        self._job, self._buffers = _new_job(model, rule, settings)
+        self._job["noise"] = self._cumulative.ctypes.data
+        self._blocks_at_once = _CALL // BLOCK
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """What the optimizer keeps, by name."""
+        return self._state
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes that the optimizer keeps beside the weights."""
+        return sum(tensor.nbytes for tensor in self._state.values())
+
+    def load_state(self, state: dict[str, Tensor], samples: int, steps: int) -> None:
+        """Continue from a state that was saved."""
+        for name, tensor in self._state.items():
+            saved = state.get(name)
+            kinds = (torch.int32, torch.int64) if name.endswith("counts") else (torch.float32,)
+            if saved is None or saved.shape != tensor.shape or saved.dtype not in kinds:
+                raise ValueError(f"the saved optimizer state has no {name} of {len(tensor)} words")
+            self._state[name] = saved.clone()
+        self.samples, self.steps = samples, steps
+
+    def train(
+        self, text: Paragraphs, order: NDArray[np.int64], lrs: NDArray[np.float64], epoch: int
+    ) -> Iterator[NDArray[np.float64]]:
+        """Take one step per entry of ``lrs``, over the paragraphs ``order`` names.
+
+        Yields sum of the losses and number of samples, (1, 2), of each step.
+        """
+        settings, first = self.settings, (epoch, self.steps)
+        for ids, starts, lr in batches(text, order, lrs, settings, self._share, first):
+            before = self.samples
+            seed = np.random.SeedSequence([settings.seed, epoch, self.steps, 1])
+            loss = self._step(ids, starts, lr, seed) if len(ids) else 0.0
+            self.steps += 1
+            yield np.array([[loss, self.samples - before]])
+
+    def evaluate(self, text: Paragraphs) -> WordLosses:
+        """The losses of a text, all of its words included.
+
+        The noise is the same in every evaluation: words in the order of their counts, evenly
+        spaced in their cumulative probability.
+        """
+        draws = _DRAWS[self.settings.model]
+        drawn = np.searchsorted(self._cumulative, (np.arange(draws) + 0.5) / draws, side="right")
+        noise = self.model.output.weight.detach()[torch.from_numpy(drawn)]
+        found = (
+            (samples, self._losses(samples, noise))
+            for samples in parts(text, self.model, self.settings)
+        )
+        return losses_by_word(found, self.model)
+
+    def _losses(self, samples: Samples, noise: Tensor) -> NDArray[np.float32]:
+        with torch.no_grad():
+            hidden = self.model.hidden(torch.from_numpy(samples.inputs))
+            each = [softplus(some @ noise.T).mean(1) for some in hidden.split(_ROWS)]
+            output = self.model.output.weight.numpy()
+            targets, rows = samples.targets, samples.rows
+            products = pair_products(hidden.numpy(), rows, output, targets, self._team.most)
+            losses = softplus(-torch.from_numpy(products))
+            losses += self.settings.negatives * torch.cat(each)[torch.from_numpy(rows)]
+        found: NDArray[np.float32] = losses.numpy()
+        return found
+
+    def _step(
+        self,
+        ids: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        lr: float,
+        seed: np.random.SeedSequence,
+    ) -> float:
+        self._widen_counts(len(ids))
+        words, lengths = ids.astype(np.int32), np.diff(starts)
+        lows = np.repeat(starts[:-1], lengths).astype(np.int32)
+        highs = np.repeat(starts[1:], lengths).astype(np.int32)
+        blocks = -(-len(words) // BLOCK)
+        losses = np.zeros((blocks, kernels.PARTS))
+        counters = np.zeros(16, np.int64)
+        job = self._job
+        job["counters"], job["losses"] = counters.ctypes.data, losses.ctypes.data
+        job["ids"], job["length"] = words.ctypes.data, len(words)
+        job["starts"], job["ends"] = lows.ctypes.data, highs.ctypes.data
+        job["seed"] = seed.generate_state(1, np.uint64).view(np.int64)
+        job["bad"], job["samples"], job["lr"] = -1, self.samples, lr
+        job["input"] = self.model.input.weight.data_ptr()
+        job["output"] = self.model.output.weight.data_ptr()
+        for name, tensor in self._state.items():
+            job[name] = tensor.data_ptr()
+        for first in range(0, blocks, self._blocks_at_once):
+            counters[:] = 0
+            self._run(first, min(first + self._blocks_at_once, blocks))
+        increment_version([self.model.input.weight, self.model.output.weight])
+        if job["bad"][0] >= 0:
+            raise DivergedError(self.steps)
+        self.samples = int(job["samples"][0])
+        return float(losses.sum())
+
+    def _run(self, first: int, last: int) -> None:
+        """Run the kernel over some blocks of a step."""
+        counts = self._state.get("input_counts")
+        wide = counts is not None and counts.dtype == torch.int64
+        self._job["first"], self._job["last"] = first, last
+        with self._team.call(last - first) as threads:
+            run(block_kernel(np.int64 if wide else np.int32), self._job, threads)
+
+    def _widen_counts(self, words: int) -> None:
+        """Counts that might not fit 32 bits become 64."""
+        if self.settings.most_counted(words, self.samples) >= 2**31:
+            for name in ("input_counts", "output_counts"):
+                if name in self._state:
+                    self._state[name] = self._state[name].long()
+
+
+def noise_distribution(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The chance of each word to be drawn as noise: its count to the power of 3/4."""
+    powers: NDArray[np.float64] = counts.astype(np.float64) ** 0.75
+    share: NDArray[np.float64] = powers / powers.sum()
+    return share
+
+
+def _new_state(
+    model: WordModel,
+    rule: Rule,
+    settings: TextSettings,
+    counts: NDArray[np.float64],
+    noise: NDArray[np.float64],
+) -> dict[str, Tensor]:
+    if rule.optimizer == "sgd":
+        return {}
+    if rule.optimizer == "fasgd":
+        share = np.maximum(counts, 1) / counts.sum()
+        return {
+            "input_frequencies": torch.from_numpy(settings.inputs_per_sample * share).float(),
+            "output_frequencies": torch.from_numpy(share + settings.negatives * noise).float(),
+        }
+    kind, what = torch.float32, "state"
+    if rule.optimizer == "cfsgd":
+        kind, what = torch.int32, "counts"
+    tables = (f"input_{what}", f"output_{what}")
+    return {name: torch.zeros(model.words, dtype=kind) for name in tables}
+
+
+def _new_job(
+    model: WordModel, rule: Rule, settings: TextSettings
+) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """What stays the same from step to step; the buffers are those that it points to."""
+    job = np.zeros(1, kernels.JOB)
+    window, block, words = settings.window, BLOCK, model.words
+    pool = kernels.POOL_UNIT * -(-settings.negatives // (kernels.POOL_UNIT // 2))
+    inputs = kernels.ROWS * -(-(block + 2 * window) // kernels.ROWS)
+    rows, dim = inputs + block + pool, kernels.padded(model.dim)
+    by_row = rule.optimizer == "rowwise-adagrad"
+    buffers: dict[str, NDArray[Any]] = {
+        "rows": np.zeros(rows, np.int64),
+        "weights": np.zeros(inputs, np.float32),
+        "touches": np.zeros(rows, np.float32),
+        "totals": np.zeros((2, 0 if by_row else words), np.float32),
+        "targets": np.zeros(rows, np.int64),
+        "scales": np.zeros(rows, np.float32),
+        "owners": np.zeros(rows, np.int64),
+        "marks": np.full((2, words if by_row else 0), -1, np.int64),
+        "copies": np.zeros((rows, dim), np.float32),
+        "hidden": np.zeros((inputs, dim), np.float32),
+        "gradients": np.zeros((rows if by_row else 0, dim), np.float32),
+        "band": np.zeros((block, 2 * window + 1 + 2 * kernels.GUARD), np.float32),
+        "noise_slopes": np.zeros((inputs, pool), np.float32),
+    }
+    for name, array in buffers.items():
+        job[name] = array.ctypes.data
+    law = rule.law
+    job["window"], job["full"] = window, settings.windows == "full"
+    job["cbow"], job["block"] = settings.model == "cbow", block
+    job["pool"], job["negatives"], job["words"] = pool, settings.negatives, words
+    job["inputs"], job["dim"] = inputs, model.dim
+    job["rowwise"], job["eps"] = by_row, 1e-10
+    job["power"], job["cap"], job["most"] = law.power, law.cap, _MOST
+    return job, buffers

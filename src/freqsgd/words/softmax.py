@@ -1,0 +1,332 @@
+"""Training word models with a softmax over the whole vocabulary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, overload
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from freqsgd.errors import DivergedError
+from freqsgd.nn.word2vec import WordModel
+from freqsgd.optim import CFSGD, FASGD
+from freqsgd.optimizers import Rule
+from freqsgd.runs.torch_threads import torch_threads
+from freqsgd.words.corpus import Paragraphs
+from freqsgd.words.losses import WordLosses, check_model
+from freqsgd.words.settings import TextSettings, check_rule
+from freqsgd.words.windows import Samples, batches, kept_share, losses_by_word, parts, samples_of
+
+__all__ = ["RowwiseAdagrad", "SoftmaxEngine", "SoftmaxLayer", "word_optimizer"]
+
+
+class SoftmaxEngine:
+    """Minibatch training of a word model, equal to autograd and the torch optimizer.
+
+    A step minimises the mean cross-entropy of its samples. The frequency of a word in the input
+    table is per sample: for skip-gram its share of the pairs, for CBOW, where a sample has several
+    words, the sum over words is about twice the window. In the output table and its bias it is the
+    word's share of the targets.
+
+    Args:
+        model: trained in place; float32, on the CPU, with a bias
+        rule: the optimizer
+        settings: window, batch size, subsampling and seed
+        counts: occurrences of each word in the training text; fasgd takes its frequencies, which
+            are nearly those of the samples, from them
+        threads: that torch uses meanwhile (default: torch's number); results differ in rounding
+
+    Attributes:
+        samples, steps: taken so far
+    """
+
+    def __init__(
+        self,
+        model: WordModel,
+        rule: Rule,
+        settings: TextSettings,
+        counts: NDArray[np.int64],
+        threads: int | None = None,
+    ) -> None:
+        check_rule(rule, settings)
+        check_model(model, settings, counts)
+        self.model, self.rule, self.settings = model, rule, settings
+        self.threads = torch.get_num_threads() if threads is None else threads
+        if self.threads < 1:
+            raise ValueError(f"threads must be at least 1, got {threads}")
+        self.samples = self.steps = 0
+        self._share = kept_share(counts, settings.subsample)
+        self._layer = SoftmaxLayer(model.output)
+        self._tables = {
+            "input.weight": model.input.weight,
+            "output.weight": model.output.weight,
+            "output.bias": model.output.bias.detach()[:, None],  # its entries belong to words too
+        }
+        self._optimizer = word_optimizer(
+            rule,
+            self._input,
+            self._outputs,
+            counts * self._share,
+            settings.inputs_per_sample,
+        )
+
+    @property
+    def _input(self) -> Tensor:
+        return self._tables["input.weight"]
+
+    @property
+    def _outputs(self) -> list[Tensor]:
+        return [self._tables["output.weight"], self._tables["output.bias"]]
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """What the optimizer keeps, by name; Adam has it from the first step on."""
+        return {
+            f"{name}.{key}": torch.as_tensor(value)
+            for name, table in self._tables.items()
+            for key, value in self._optimizer.state.get(table, {}).items()
+        }
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes that the optimizer keeps beside the weights."""
+        return sum(tensor.nbytes for tensor in self.state.values())
+
+    def load_state(self, state: dict[str, Tensor], samples: int, steps: int) -> None:
+        """Continue from a state that was saved."""
+        saved = self._optimizer.state_dict()
+        saved["state"] = {}
+        for number, (name, table) in enumerate(self._tables.items()):
+            for key, value in state.items():
+                if key.startswith(f"{name}."):
+                    if value.dim() and len(value) != len(table):
+                        raise ValueError(f"the saved {key} does not fit {len(table)} words")
+                    whole = value.dim() == 0 and value.dtype == torch.int64
+                    of_table = saved["state"].setdefault(number, {})
+                    of_table[key.removeprefix(f"{name}.")] = int(value) if whole else value.clone()
+        self._optimizer.load_state_dict(saved)
+        self.samples, self.steps = samples, steps
+
+    def train(
+        self, text: Paragraphs, order: NDArray[np.int64], lrs: NDArray[np.float64], epoch: int
+    ) -> Iterator[NDArray[np.float64]]:
+        """Take one step per entry of ``lrs``, over the paragraphs ``order`` names.
+
+        Yields sum of the losses and number of samples, (1, 2), of each step. A step whose
+        paragraphs are too short for a sample changes nothing.
+        """
+        settings, first = self.settings, (epoch, self.steps)
+        for ids, starts, lr in batches(text, order, lrs, settings, self._share, first):
+            samples = samples_of(ids, starts, self.model, settings)
+            loss = self._step(samples, lr) if len(samples) else 0.0
+            self.samples += len(samples)
+            self.steps += 1
+            yield np.array([[loss, len(samples)]])
+
+    def evaluate(self, text: Paragraphs) -> WordLosses:
+        """The losses of a text, all of its words included; the model stays as it is."""
+        with torch.no_grad(), torch_threads(self.threads), _unchanged(self.model):
+            found = (
+                (samples, self._losses(samples))
+                for samples in parts(text, self.model, self.settings)
+            )
+            return losses_by_word(found, self.model)
+
+    def _losses(self, samples: Samples) -> NDArray[np.float32]:
+        hidden = self.model.hidden(torch.from_numpy(samples.inputs))
+        losses: NDArray[np.float32] = self._layer.losses(
+            hidden, samples.rows, samples.targets
+        ).numpy()
+        return losses
+
+    def _step(self, samples: Samples, lr: float) -> float:
+        weight, bias = self._outputs
+        self._optimizer.zero_grad()
+        weight.grad, bias.grad = torch.zeros_like(weight), torch.zeros_like(bias)
+        with torch_threads(self.threads):
+            hidden = self.model.hidden(torch.from_numpy(samples.inputs))
+            losses, slopes = self._layer.gradients(
+                hidden.detach(), samples.rows, samples.targets, weight.grad, bias.grad[:, 0]
+            )
+            loss = float(losses.sum(dtype=torch.float64))
+            if not math.isfinite(loss):
+                raise DivergedError(self.steps)
+            hidden.backward(slopes)
+            self._observe(samples)
+            for group in self._optimizer.param_groups:
+                group["lr"] = lr
+            self._optimizer.step()
+        self._optimizer.zero_grad()
+        return loss
+
+    def _observe(self, samples: Samples) -> None:
+        """Tell an optimizer that counts what the batch holds."""
+        if isinstance(self._optimizer, CFSGD | FASGD):
+            inputs, targets = map(torch.from_numpy, (samples.occurrences, samples.targets))
+            self._optimizer.observe(self._input, inputs, len(samples))
+            for table in self._outputs:
+                self._optimizer.observe(table, targets, len(samples))
+
+
+@contextmanager
+def _unchanged(model: WordModel) -> Iterator[None]:
+    """Undo that vectors are shortened when they are used."""
+    before = None if model.max_norm is None else model.input.weight.detach().clone()
+    try:
+        yield
+    finally:
+        if before is not None:
+            model.input.weight.detach().copy_(before)
+
+
+# Cross-entropy of a softmax over the vocabulary, without holding all of its logits.
+#
+# Where a hidden vector h predicts n words, c_o of them the word o, the logits are needed once: with
+# P = softmax(W h + b) the slope of the n losses' sum is n (P - c / n). Logits are made for a piece
+# of the hidden vectors at a time and turned, in place, into P - c / n; the factor n goes to the
+# thin side of the products.
+
+_PIECE = 1 << 21  # logits at a time: 8 MB, which a cache may hold; fastest in benchmarks
+_FEWEST = 64  # rows of a piece, for products of matrices to be worth it
+
+Ids = NDArray[np.int64]
+Piece = tuple[slice, slice, Tensor, Tensor]
+
+
+class SoftmaxLayer:
+    """The output table of a word model.
+
+    The methods take hidden vectors (rows, dim), the row of each sample, which never falls, and the
+    word that each predicts.
+    """
+
+    def __init__(self, output: nn.Linear) -> None:
+        self.weight, self.bias = output.weight.detach(), output.bias.detach()
+        self._rows = max(_FEWEST, _PIECE // len(self.weight))
+        self._logits = self.weight.new_empty(self._rows, len(self.weight))
+
+    def losses(self, hidden: Tensor, rows: Ids, targets: Ids) -> Tensor:
+        """The loss of each sample."""
+        losses = hidden.new_empty(len(targets))
+        for _, samples, log_p, cells in self._pieces(hidden, rows, targets):
+            losses[samples] = -log_p.view(-1)[cells]
+        return losses
+
+    def gradients(
+        self, hidden: Tensor, rows: Ids, targets: Ids, to_weight: Tensor, to_bias: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The loss of each sample, and the gradient of their mean by the hidden vectors.
+
+        The gradients of weight and bias are added to ``to_weight`` and ``to_bias``.
+        """
+        losses, to_hidden = hidden.new_empty(len(targets)), torch.empty_like(hidden)
+        repeats = np.bincount(rows, minlength=len(hidden))
+        parts = torch.from_numpy(-1 / repeats[rows]).to(hidden.dtype)
+        share = torch.from_numpy(repeats / len(rows)).to(hidden.dtype)
+        for some, samples, log_p, cells in self._pieces(hidden, rows, targets):
+            losses[samples] = -log_p.view(-1)[cells]
+            slopes = log_p.exp_()
+            slopes.view(-1).index_add_(0, cells, parts[samples])
+            torch.mm(slopes, self.weight, out=to_hidden[some])
+            to_weight.addmm_(slopes.t(), hidden[some] * share[some, None])
+            to_bias.addmv_(slopes.t(), share[some])
+        return losses, to_hidden.mul_(share[:, None])
+
+    def _pieces(self, hidden: Tensor, rows: Ids, targets: Ids) -> Iterator[Piece]:
+        """Some rows, their samples, the rows' log probabilities, the samples' places in them."""
+        for first in range(0, len(hidden), self._rows):
+            last = min(first + self._rows, len(hidden))
+            log_p = self._logits[: last - first]
+            torch.addmm(self.bias, hidden[first:last], self.weight.t(), out=log_p)
+            torch.log_softmax(log_p, 1, out=log_p)
+            start, end = np.searchsorted(rows, [first, last])
+            cells = (rows[start:end] - first) * len(self.weight) + targets[start:end]
+            yield slice(first, last), slice(start, end), log_p, torch.from_numpy(cells)
+
+
+def word_optimizer(
+    rule: Rule, inputs: Tensor, outputs: list[Tensor], counts: NDArray[Any], per_sample: int
+) -> Optimizer:
+    """The optimizer of a rule, for tables that have a row for each word.
+
+    Args:
+        rule: its name and options, which have been checked
+        inputs: the table that predicts
+        outputs: the tables of the words that are predicted, one in each sample
+        counts: occurrences of each word in the training text, for fasgd
+        per_sample: words of ``inputs`` that a full sample uses
+    """
+    tables = [inputs, *outputs]
+    plain: dict[str, Any] = {"lr": rule.law.lr, "weight_decay": rule.weight_decay}
+    law = {
+        **plain, "max_lr": rule.law.max_lr, "weight_decay_power": rule.weight_decay_power
+    }  # fmt: skip
+    groups: list[dict[str, Any]] = [
+        {"params": [inputs], "tokens_per_sample": per_sample},
+        {"params": outputs, "tokens_per_sample": 1},
+    ]
+    match rule.optimizer:
+        case "adam":
+            return torch.optim.Adam(tables, **plain)
+        case "adagrad":
+            return torch.optim.Adagrad(tables, **plain)
+        case "rowwise-adagrad":
+            return RowwiseAdagrad(tables, rule.law.lr)
+        case "fasgd":
+            p = torch.from_numpy(np.maximum(counts, 1) / max(counts.sum(), 1)).float()
+            groups[0]["frequencies"] = (p * per_sample).clamp(max=per_sample)
+            groups[1]["frequencies"] = [p.clamp(max=1)] * len(outputs)
+            return FASGD(groups, frequencies=None, **law)
+        case "sgd" if rule.weight_decay == 0:
+            return torch.optim.SGD(tables, rule.law.lr)
+    optimizer = CFSGD(groups, power=rule.law.power, **law)
+    for table in tables:  # so that the state has its size from the start
+        optimizer.set_counts(table, torch.zeros(len(table), dtype=torch.int64), 0)
+    return optimizer
+
+
+class RowwiseAdagrad(Optimizer):
+    r"""Adagrad with one number per row: its rate is that of the row's mean square.
+
+    .. math::
+        s_k \leftarrow s_k + |g_k|^2 / d, \qquad
+        \theta_k \leftarrow \theta_k - \text{lr} \; g_k / (\sqrt{s_k} + \text{eps})
+
+    Args:
+        params: tables
+        lr: learning rate
+        eps: keeps the division defined
+    """
+
+    def __init__(self, params: Any, lr: float, *, eps: float = 1e-10) -> None:
+        super().__init__(params, {"lr": lr, "eps": eps})
+        for group in self.param_groups:
+            for param in group["params"]:
+                self.state[param]["sum"] = param.new_zeros(len(param))
+
+    @overload
+    def step(self, closure: None = None) -> None: ...
+
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        """Update the tables from their gradients, which are dense."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            for param in group["params"]:
+                if param.grad is not None:
+                    total = self.state[param]["sum"].add_(param.grad.square().mean(1))
+                    rates = group["lr"] / (total.sqrt() + group["eps"])
+                    param.addcmul_(param.grad, rates[:, None], value=-1)
+        return loss

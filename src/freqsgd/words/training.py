@@ -1,0 +1,290 @@
+"""Training word vectors."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from freqsgd.errors import DataError, DataWarning
+from freqsgd.files import locked
+from freqsgd.nn.word2vec import WordModel
+from freqsgd.optimizers import Rule
+from freqsgd.runs.documents import heading
+from freqsgd.runs.loop import Listener, Run, check_loss
+from freqsgd.runs.machine import available_memory
+from freqsgd.words.corpus import Corpus, Paragraphs
+from freqsgd.words.engine import WordEngine, compile_kernels, new_model, word_engine
+from freqsgd.words.folder import load_words, save_words
+from freqsgd.words.settings import TextSettings, check_rule, with_default_lr
+from freqsgd.words.similarity import word_similarity
+
+__all__ = ["blank_loss", "check_text", "fit_text", "number_of_samples", "warn_of_few", "within"]
+
+
+def fit_text(
+    corpus: Corpus,
+    rule: Rule,
+    settings: TextSettings | None = None,
+    *,
+    threads: int | None = None,
+    folder: Path | None = None,
+    resume: bool = False,
+    listener: Listener | None = None,
+) -> tuple[WordModel, dict[str, Any]]:
+    """Train word vectors; return the model and the run's record.
+
+    The record is one of the ``runs`` of ``results.json``.
+
+    Args:
+        corpus: the text
+        rule: the optimizer; without ``lr`` it takes the default of its model and loss
+        settings: everything else
+        threads: of the kernels; None for torch's number. With negative sampling the result does
+            not depend on it
+        folder: keeps checkpoints while it lasts, and the model in the end
+        resume: go on from the folder's checkpoint, if there is one, to the same result
+        listener: called some times a second with the progress and the record so far
+
+    Example:
+        >>> corpus = Corpus.of_sentences(["the cat sat on the mat"] * 20, min_count=1)
+        >>> model, record = fit_text(corpus, Rule("cfsgd"), TextSettings(dim=8, window=2))
+        >>> model.vectors.shape
+        torch.Size([5, 8])
+    """
+    with locked(folder):
+        run = _Run(corpus, rule, settings or TextSettings(), threads, folder)
+        return run.start(resume, listener)
+
+
+class _Run(Run[WordModel]):
+    speed = "words_per_second"
+    engine: WordEngine
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        rule: Rule,
+        settings: TextSettings,
+        threads: int | None,
+        folder: Path | None,
+    ) -> None:
+        check_text(corpus, settings)
+        check_rule(rule, settings)
+        asked, cut = rule, within(settings, corpus)
+        rule = with_default_lr(rule, cut, corpus.counts)
+        model = new_model(len(corpus.words), settings)
+        softmax = settings.loss == "softmax"
+        super().__init__(
+            model,
+            word_engine(model, rule, cut, corpus.counts, threads),
+            rule,
+            settings,
+            options={"rule": asked.plain, "settings": _that_apply(settings)},
+            rows=np.arange(len(corpus.train)),
+            batch_size=settings.batch_size,
+            about={**corpus.summary(), "data": corpus.fingerprint},
+            folder=folder,
+            size=corpus.train.raw_words,
+            columns=(2,),
+            torch_threads=threads or torch.get_num_threads() if softmax else None,
+            keeps=_keeps(rule),
+        )
+        self.corpus, self.cut = corpus, cut
+
+    def prepare(self) -> None:
+        compile_kernels(self.rule, self.cut)
+
+    def train_steps(
+        self, order: NDArray[np.int64], lrs: NDArray[np.float64]
+    ) -> Iterator[NDArray[np.float64]]:
+        yield from self.engine.train(self.corpus.train, order, lrs, self.progress.epoch)
+        samples = int(self.losses[:, 1].sum())
+        if samples == 0:
+            raise DataError("subsampling has left no two words together: use a larger subsample")
+        if self.progress.epoch == 0:
+            warn_of_few(samples, self.corpus.train, self.cut)
+
+    def mean_loss(self, losses: NDArray[np.float64]) -> float:
+        total, samples = losses.sum(0).tolist()
+        return total / samples if samples else math.nan
+
+    def validate(self) -> dict[str, float | None]:
+        loss = self.engine.evaluate(self.corpus.validation).mean
+        seen = loss
+        if loss is None:
+            seen = self.engine.evaluate(_beginning(self.corpus.train)).mean
+        if seen is not None:
+            check_loss(seen, blank_loss(self.model.words, self.cut), self.engine.steps - 1)
+        return {"val_loss": loss}
+
+    def better(self, epoch: dict[str, Any], best: dict[str, Any]) -> bool:
+        return bool(epoch["val_loss"] < best["val_loss"])
+
+    def test(self, best: dict[str, Any] | None) -> dict[str, Any]:
+        corpus, steps = self.corpus, self.engine.steps
+        if best:
+            warn_of_nothing_learned(best["val_loss"], blank_loss(self.model.words, self.cut))
+        losses = self.engine.evaluate(corpus.test if best else _beginning(corpus.test, 0))
+        words = self.size * steps / self.progress.steps
+        figures: dict[str, Any] = {
+            "best_val_loss": best["val_loss"] if best else None,
+            "words_per_second": words / self.progress.seconds if steps else None,
+            "test_loss": _finite(losses.mean),
+            "test_loss_by_frequency": _all_finite(losses.by_frequency(corpus.counts)),
+        }
+        by_centre = losses.by_centre_frequency(corpus.counts)
+        if by_centre is not None:
+            figures["test_loss_by_centre_frequency"] = _all_finite(by_centre)
+        vectors = self.model.vectors.numpy()
+        return {**figures, "similarity": word_similarity(corpus.words, vectors) if best else {}}
+
+    def save_model(self, folder: Path, description: dict[str, Any]) -> None:
+        save_words(folder, self.model, self.corpus.words, self.corpus.counts, description)
+
+    def load_model(self, folder: Path) -> tuple[WordModel, dict[str, Any]]:
+        model, _, _, description = load_words(folder)
+        return model, description
+
+
+def _keeps(rule: Rule) -> str:
+    """What the optimizer keeps, in words; here there are no linear weights."""
+    return "one float per row" if rule.optimizer == "rowwise-adagrad" else rule.keeps
+
+
+def _that_apply(settings: TextSettings) -> dict[str, Any]:
+    other = "max_norm" if settings.loss == "negative" else "negatives"
+    return {key: value for key, value in asdict(settings).items() if key != other}
+
+
+def _beginning(text: Paragraphs, paragraphs: int = 96) -> Paragraphs:
+    starts = text.starts[: paragraphs + 1]
+    return Paragraphs(text.ids[: starts[-1]], starts, raw_words=0)
+
+
+def _finite(loss: float | None) -> float | None:
+    return loss if loss is not None and math.isfinite(loss) else None
+
+
+def _all_finite(losses: dict[str, float | None]) -> dict[str, float | None]:
+    return {name: _finite(loss) for name, loss in losses.items()}
+
+
+def describe_text(
+    corpus: Corpus, settings: TextSettings, threads: int | None, command: str | None = None
+) -> dict[str, Any]:
+    """Return the content of ``results.json`` without runs."""
+    splits = {name: len(getattr(corpus, name).ids) for name in ("train", "validation", "test")}
+    return heading(corpus.summary(), splits, settings.about_model, threads, command)
+
+
+_FEW = 0.01  # of a text's samples, that subsampling leaves
+
+
+def check_text(corpus: Corpus, settings: TextSettings) -> None:
+    """Refuse a text without samples; warn of held-out text without words."""
+    shortest = 2 * settings.window + 1 if settings.windows == "full" else 2
+    longest = _longest(corpus.train)
+    if longest < shortest:
+        raise DataError(_too_short(corpus, shortest, longest))
+    if settings.patience is not None and _longest(corpus.validation) < shortest:
+        raise DataError(
+            f"{corpus.name} has no text to validate on, by which patience chooses an epoch: give "
+            "some, or leave patience out"
+        )
+    _check_memory(len(corpus.words), settings.dim)
+    for name in ("validation", "test"):
+        text: Paragraphs = getattr(corpus, name)
+        if text.raw_words and not len(text.ids):
+            warnings.warn(
+                f"none of the {text.raw_words:,} words of the {name} text is in the vocabulary, so "
+                f"there is no {name} loss",
+                DataWarning,
+                stacklevel=4,
+            )
+
+
+def _check_memory(words: int, dim: int) -> None:
+    """Refuse two tables of vectors that do not fit."""
+    available, of_number = available_memory(), 2 * 4 * words
+    if available is not None and of_number * dim > available:
+        raise DataError(
+            f"vectors of {dim:,} numbers for {words:,} words do not fit: they take "
+            f"{of_number * dim / 1e9:.1f} GB, {available / 1e9:.1f} GB are available. Use a "
+            f"smaller dimension (--dim {available // of_number} at most), fewer words or a larger "
+            "machine"
+        )
+
+
+def within(settings: TextSettings, corpus: Corpus) -> TextSettings:
+    """The same with a window no wider than the longest paragraph, where windows are cut anyway."""
+    if settings.windows == "full":
+        return settings
+    longest = max(_longest(text) for text in (corpus.train, corpus.validation, corpus.test))
+    return replace(settings, window=min(settings.window, longest - 1))
+
+
+def number_of_samples(text: Paragraphs, settings: TextSettings) -> int:
+    """How many a text has, nothing being left out."""
+    lengths, window = np.diff(text.starts), settings.window
+    if settings.windows == "full":
+        middles = int(np.maximum(lengths - 2 * window, 0).sum())
+        return middles * (2 * window if settings.model == "skipgram" else 1)
+    if settings.model == "cbow":
+        return int(lengths[lengths > 1].sum())
+    reach = np.minimum(window, np.maximum(lengths - 1, 0))  # the sum of lengths - d for d = 1, ...
+    return int((2 * reach * lengths - reach * (reach + 1)).sum())
+
+
+def warn_of_few(samples: int, text: Paragraphs, settings: TextSettings) -> None:
+    """Say where subsampling leaves next to nothing of a text's samples in an epoch."""
+    whole = number_of_samples(text, settings)
+    if samples < _FEW * whole:
+        warnings.warn(
+            f"subsample {settings.subsample:g} leaves {samples:,} of {whole:,} samples in an "
+            "epoch: use a larger value",
+            DataWarning,
+            stacklevel=2,
+        )
+
+
+def warn_of_nothing_learned(loss: float | None, blank: float) -> None:
+    """Warn of a model that is worse than one that knows nothing.
+
+    The loss of negative sampling is bounded, so that a rate that is far too high does not diverge.
+    """
+    if loss is not None and loss > blank:
+        warnings.warn(
+            f"the validation loss {loss:.4g} of the best epoch is above the {blank:.4g} of a model "
+            "that knows nothing: try a smaller learning rate, or more text",
+            DataWarning,
+            stacklevel=2,
+        )
+
+
+def blank_loss(words: int, settings: TextSettings) -> float:
+    """The loss of a model that knows nothing: for it all words are equally likely."""
+    if settings.loss == "softmax":
+        return math.log(words)
+    return math.log(2) * (1 + settings.negatives)
+
+
+def _longest(text: Paragraphs) -> int:
+    return int(np.diff(text.starts).max(initial=0))
+
+
+def _too_short(corpus: Corpus, shortest: int, longest: int) -> str:
+    found = f"no paragraph of {corpus.name} has the {shortest} words that a sample takes, the "
+    found += f"longest has {longest}"
+    advice = ["a smaller window", "windows all"] if shortest > 2 else []
+    if len(corpus.train.ids) < corpus.train.raw_words:
+        found += " after rare words were left out"
+        advice = ["a smaller min_count", *advice]
+    return f"{found}: try {', '.join(advice) or 'whole sentences on a line'}"

@@ -1,0 +1,187 @@
+"""Samples for word models, made from paragraphs of words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freqsgd.errors import DataError
+from freqsgd.nn.word2vec import SkipGram, WordModel
+from freqsgd.words.corpus import Paragraphs
+from freqsgd.words.losses import WordLosses
+from freqsgd.words.settings import TextSettings
+
+__all__ = [
+    "Samples",
+    "batches",
+    "cbow_samples",
+    "kept_share",
+    "losses_by_word",
+    "parts",
+    "samples_of",
+    "skipgram_samples",
+    "subsample",
+    "take",
+]
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """What predicts which words.
+
+    Args:
+        inputs: what the model's ``hidden`` takes, a row for each hidden vector
+        occurrences: the words of the inputs, one entry for each time that a sample uses one
+        rows: the hidden vector of each sample; never falls
+        targets: the word that each sample predicts
+    """
+
+    inputs: Ids
+    occurrences: Ids
+    rows: Ids
+    targets: Ids
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+
+def take(text: Paragraphs, which: Ids) -> tuple[Ids, Ids]:
+    """The words of some paragraphs one after another, and where each starts and the last ends."""
+    firsts = text.starts[which]
+    lengths = text.starts[which + 1] - firsts
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    places = np.arange(starts[-1]) + np.repeat(firsts - starts[:-1], lengths)
+    return text.ids[places].astype(np.int64), starts
+
+
+def kept_share(counts: NDArray[np.int64], threshold: float) -> NDArray[np.float64]:
+    """The chance that each word is kept; ``threshold`` is ``TextSettings.subsample``."""
+    if threshold == 0:
+        return np.ones(len(counts))
+    ratio: NDArray[np.float64] = threshold * counts.sum() / np.maximum(counts, 1)
+    return np.minimum(np.sqrt(ratio) + ratio, 1.0)
+
+
+def subsample(
+    ids: Ids, starts: Ids, share: NDArray[np.float64], draw: np.random.Generator
+) -> tuple[Ids, Ids]:
+    """Leave words out by chance; those on both sides of one become neighbours."""
+    kept = draw.random(len(ids)) < share[ids]
+    before = np.concatenate([[0], np.cumsum(kept)])
+    return ids[kept], before[starts]
+
+
+def skipgram_samples(ids: Ids, starts: Ids, window: int, *, full: bool) -> Samples:
+    """A sample for each pair of a word and one around it; a hidden vector for each distinct word.
+
+    Args:
+        ids, starts: the paragraphs, as :func:`take` gives them
+        window: words on each side
+        full: leave out words whose window does not lie within their paragraph
+    """
+    middles, around = _windows(ids, starts, window, full)
+    order = np.argsort(middles, kind="stable")
+    middles, around = middles[order], around[order]
+    words, row_of = np.unique(middles, return_inverse=True)
+    present = around >= 0
+    sizes = present.sum(1)
+    return Samples(words, np.repeat(middles, sizes), np.repeat(row_of, sizes), around[present])
+
+
+def cbow_samples(ids: Ids, starts: Ids, window: int, *, full: bool) -> Samples:
+    """A sample for each word, predicted from those around it; arguments as for skip-gram."""
+    middles, around = _windows(ids, starts, window, full)
+    return Samples(around, around[around >= 0], np.arange(len(middles)), middles)
+
+
+def _windows(ids: Ids, starts: Ids, window: int, full: bool) -> tuple[Ids, Ids]:
+    """Words, and those around each (-1 beyond the paragraph); those without any are left out."""
+    lengths = np.diff(starts)
+    before = np.arange(len(ids)) - np.repeat(starts[:-1], lengths)
+    after = np.repeat(lengths, lengths) - before - 1
+    enough = np.minimum(before, after) >= window if full else before + after > 0
+    places, before, after = (x[enough, None] for x in (np.arange(len(ids)), before, after))
+    offsets = np.concatenate([np.arange(-window, 0), np.arange(1, window + 1)])
+    inside = (-before <= offsets) & (offsets <= after)
+    around = np.where(inside, ids[np.where(inside, places + offsets, 0)], -1)
+    return ids[enough], around
+
+
+_NUMBERS = 1 << 24  # that an evaluation holds at a time, more or less
+
+
+def batches(
+    text: Paragraphs,
+    order: Ids,
+    lrs: NDArray[np.float64],
+    settings: TextSettings,
+    share: NDArray[np.float64],
+    first: tuple[int, int],
+) -> Iterator[tuple[Ids, Ids, float]]:
+    """The words of each step, where their paragraphs start, and the step's learning rate.
+
+    Args:
+        text: the training text
+        order: its paragraphs, ``settings.batch_size`` for each step
+        lrs: a rate for each step
+        settings: batch size, subsampling and seed
+        share: the chance that each word is kept
+        first: number of the epoch, number of the first step; words are left out by these
+    """
+    size, (epoch, step) = settings.batch_size, first
+    assert size is not None
+    if len(lrs) != -(-len(order) // size):
+        raise ValueError(
+            f"{len(order)} paragraphs in batches of {size} do not make {len(lrs)} steps"
+        )
+    for number, lr in enumerate(lrs.tolist()):
+        ids, starts = take(text, order[number * size : (number + 1) * size])
+        _check(ids, len(share))
+        if settings.subsample:
+            draw = np.random.default_rng([settings.seed, epoch, step + number, 2])
+            ids, starts = subsample(ids, starts, share, draw)
+        yield ids, starts, lr
+
+
+def samples_of(ids: Ids, starts: Ids, model: WordModel, settings: TextSettings) -> Samples:
+    """The samples of some paragraphs."""
+    make = skipgram_samples if isinstance(model, SkipGram) else cbow_samples
+    return make(ids, starts, settings.window, full=settings.windows == "full")
+
+
+def parts(text: Paragraphs, model: WordModel, settings: TextSettings) -> Iterator[Samples]:
+    """The samples of a text, so many at a time that they fit into memory."""
+    words = max(1, _NUMBERS // max(model.dim, 8 * settings.window))
+    edges = np.flatnonzero(np.diff(text.starts[:-1] // words)) + 1
+    for which in np.split(np.arange(len(text)), edges):
+        ids, starts = take(text, which)
+        _check(ids, model.words)
+        samples = samples_of(ids, starts, model, settings)
+        if len(samples):
+            yield samples
+
+
+def losses_by_word(
+    found: Iterable[tuple[Samples, NDArray[np.float32]]], model: WordModel
+) -> WordLosses:
+    """Add up the losses of samples."""
+    words, skipgram = model.words, isinstance(model, SkipGram)
+    loss, number = np.zeros((2, words)), np.zeros((2, words), np.int64)
+    for samples, losses in found:
+        centres = samples.occurrences if skipgram else samples.targets
+        for k, by in enumerate((samples.targets, centres)):
+            loss[k] += np.bincount(by, losses, words)
+            number[k] += np.bincount(by, minlength=words)
+    if skipgram:
+        return WordLosses(loss[0], number[0], loss[1], number[1])
+    return WordLosses(loss[0], number[0])
+
+
+def _check(ids: Ids, words: int) -> None:
+    if len(ids) and not (ids.min() >= 0 and ids.max() < words):
+        raise DataError(f"the text has words beyond the vocabulary of {words}")

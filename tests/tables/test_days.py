@@ -1,0 +1,118 @@
+"""Which files belong to which day."""
+
+from __future__ import annotations
+
+import pytest
+
+from freqsgd.errors import DataError
+from freqsgd.tables.day_files import find_days
+
+
+def make(folder, *names):
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+
+def found(path, **options):
+    return [
+        (day.name, [file.name for file in day.files]) for day in find_days(str(path), **options)
+    ]
+
+
+def refused(path, *parts, **options):
+    with pytest.raises(DataError) as caught:
+        find_days(str(path), **options)
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_a_single_file_is_a_day(tmp_path):
+    make(tmp_path, "log.csv.gz")
+    assert found(tmp_path / "log.csv.gz") == [("log", ["log.csv.gz"])]
+
+
+def test_files_of_a_folder_are_days_in_the_order_of_their_numbers(tmp_path):
+    make(tmp_path, *(f"day-{n}.parquet" for n in (8, 9, 10, 11)), "_SUCCESS", "notes.md")
+    assert [name for name, _ in found(tmp_path)] == ["day-8", "day-9", "day-10", "day-11"]
+
+
+def test_folders_of_a_folder_are_days(tmp_path):
+    make(tmp_path, "d=1/part-10.csv", "d=1/part-9.csv", "d=2/x.csv", "d=2/_SUCCESS", "_logs/a.csv")
+    assert found(tmp_path) == [("d=1", ["part-9.csv", "part-10.csv"]), ("d=2", ["x.csv"])]
+
+
+def test_wildcards_match_files_or_folders(tmp_path):
+    make(tmp_path, "a-1.csv", "a-2/x.csv", "b-3.csv", "c/1/log.parquet", "c/2/log.parquet")
+    assert found(tmp_path / "a-*") == [("a-1", ["a-1.csv"]), ("a-2", ["x.csv"])]
+    assert [name for name, _ in found(tmp_path / "c/*/log.parquet")] == ["1/log", "2/log"]
+    assert [name for name, _ in found(tmp_path / "?-[13].csv")] == ["a-1", "b-3"]
+
+
+def test_a_folder_whose_name_looks_like_wildcards(tmp_path):
+    make(tmp_path, "[x]/1.csv", "[x]/2.csv")
+    assert [name for name, _ in found(tmp_path / "[x]")] == ["1", "2"]
+
+
+def test_nothing_there(tmp_path):
+    refused(tmp_path / "none", "none: there is no such file or folder")
+    refused(tmp_path / "*.csv", "no file or folder matches")
+    refused(tmp_path, "holds no file")
+
+
+def test_an_empty_day_is_named(tmp_path):
+    make(tmp_path, "day-1/a.csv", "day-3/a.csv")
+    (tmp_path / "day-2").mkdir()
+    refused(tmp_path, "day-2: the folder holds no file")
+
+
+def test_folders_beside_files(tmp_path):
+    make(tmp_path, "day-1/a.csv", "day-2.csv")
+    refused(tmp_path, "day-1", "day-2.csv", "not clear what a day is")
+
+
+def test_files_of_several_kinds_in_a_day(tmp_path):
+    make(tmp_path, "day-1/a.csv", "day-1/b.parquet")
+    refused(tmp_path, "day-1: the folder holds files of several kinds")
+
+
+@pytest.mark.parametrize(
+    ("names", "missing"),
+    [
+        (["day-1", "day-2", "day-4"], "day-3"),
+        (["day-08", "day-09", "day-11"], "day-10"),
+        (["dt=2024-02-28", "dt=2024-03-01"], "dt=2024-02-29"),
+        (["20231230x", "20240101x"], "20231231x"),
+        (["2024_02_28", "2024_03_01"], "2024_02_29"),
+        (["1", "5"], "2, 3, 4"),
+        (["1", "9"], "2, 3, 4, 5, 6, ..."),
+        (["v2-day1", "v2-day3"], "v2-day2"),
+    ],
+)
+def test_a_missing_day_is_named(tmp_path, names, missing):
+    make(tmp_path, *(f"{name}.csv" for name in names))
+    refused(tmp_path, f"missing: {missing};", "--allow-missing-days")
+    assert [name for name, _ in found(tmp_path, allow_missing=True)] == names
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["2023-12-31", "2024-01-01", "2024-01-02"],
+        ["20240229", "20240301"],
+        ["a1", "b3"],
+        ["x", "y"],
+        ["1-1", "2-3", "5-9"],
+        ["day", "day-7"],
+    ],
+)
+def test_no_day_is_missing(tmp_path, names):
+    make(tmp_path, *(f"{name}.csv" for name in names))
+    assert [name for name, _ in found(tmp_path)] == names
+
+
+@pytest.mark.parametrize("names", [["day-1", "day-01"], ["2024-01-02", "20240102"]])
+def test_the_same_day_twice(tmp_path, names):
+    make(tmp_path, *(f"{name}.csv" for name in names))
+    refused(tmp_path, *names, "same day", allow_missing=True)
