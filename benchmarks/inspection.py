@@ -23,7 +23,7 @@ from pathlib import Path
 import polars as pl
 
 from freqsgd.inspection.document import inspect_data
-from freqsgd.inspection.sources import InspectionOptions
+from freqsgd.inspection.options import InspectionOptions
 from freqsgd.tables.catalog import find_file
 
 RATINGS, CRITEO = "ml-1m/ratings.dat", "criteo/train.txt"

@@ -11,11 +11,9 @@ import tempfile
 from pathlib import Path
 
 from freqsgd.optimizers import Rule
+from freqsgd.recommender import Settings, fit
 from freqsgd.recommender.predict import probabilities
-from freqsgd.recommender.settings import Settings
-from freqsgd.recommender.training import fit
-from freqsgd.tables.loading import load
-from freqsgd.tables.spec import DataOptions
+from freqsgd.tables import DataOptions, load
 
 
 def write_clicks(path: Path, rows: int = 5000) -> None:

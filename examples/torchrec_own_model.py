@@ -12,10 +12,15 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from freqsgd import CFSGD
-from freqsgd.torchrec.group import check_loss, join, leave
-from freqsgd.torchrec.limits import require_torchrec
-from freqsgd.torchrec.sharding import dense_parameters, shard
-from freqsgd.torchrec.table_rates import TableRates
+from freqsgd.torchrec import (
+    TableRates,
+    check_loss,
+    dense_parameters,
+    join,
+    leave,
+    require_torchrec,
+    shard,
+)
 
 require_torchrec()
 from torchrec import EmbeddingBagCollection, EmbeddingBagConfig, KeyedJaggedTensor  # noqa: E402

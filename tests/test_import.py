@@ -139,7 +139,7 @@ def test_the_overview_says_what_the_command_says(name):
 
 
 def test_names_are_listed_before_they_are_imported():
-    listed = "import freqsgd, freqsgd.training; print(*dir(freqsgd), *dir(freqsgd.training))"
+    listed = "import freqsgd, freqsgd.recommender; print(*dir(freqsgd), *dir(freqsgd.recommender))"
     done = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True)
-    names = {"CFSGD", "watch", "FMClassifier", "__version__", "fit", "Rule"}
+    names = {"CFSGD", "watch", "FMClassifier", "__version__", "fit", "Settings"}
     assert names <= set(done.stdout.split())

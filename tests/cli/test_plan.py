@@ -15,7 +15,7 @@ from freqsgd.cli.app import app
 from freqsgd.cli.quantity import quantity
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.planner import measure as measuring
-from freqsgd.planner.measure import KIND
+from freqsgd.planner.speed import KIND
 from tests.planner.test_measure import TINY
 from tests.planner.test_speed import document
 

@@ -16,10 +16,11 @@ LAZY = {"DeepFMClassifier", "FMClassifier", "Word2Vec"}  # names of freqsgd that
 INSIDE = {  # parts of the package that no page lists, and why
     "_lazy": "imports names of packages",
     "cli": "docs/cli.md shows its commands",
-    "estimators": "freqsgd.sklearn is its public name",
+    "files": "may change",
     "kernels": "may change",
     "optim": "its names are those of freqsgd",
     "rates": "its names are those of freqsgd",
+    "runs": "may change",
 }
 
 

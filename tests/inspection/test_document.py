@@ -18,7 +18,7 @@ from freqsgd.inspection.document import (
     rank_frequencies,
     top_share,
 )
-from freqsgd.inspection.sources import InspectionOptions
+from freqsgd.inspection.options import InspectionOptions
 from freqsgd.optimizers import Rule
 from freqsgd.recommender.engine import engine_for
 from freqsgd.recommender.models import build_model

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from freqsgd.inspection.document import inspect_data
-from freqsgd.inspection.sources import InspectionOptions
+from freqsgd.inspection.options import InspectionOptions
 from freqsgd.tables.loading import load
 from freqsgd.tables.spec import DataOptions
 from tests.tables.test_real_data import real_file

@@ -24,12 +24,9 @@ from freqsgd.planner.measure import (
     examples,
     loopback_rates,
     measure,
-    read_rates,
-    stored_bench,
     torch_steps,
-    write_bench,
 )
-from freqsgd.planner.speed import Rates
+from freqsgd.planner.speed import Rates, read_rates, stored_bench, write_bench
 
 TINY = replace(QUICK, features=3, tokens=40, batch_size=32, rounds=2, copied=1 << 16, sent=1 << 12)
 

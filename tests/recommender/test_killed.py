@@ -19,7 +19,7 @@ from tests.recommender.made_up import dataset
 CHILD = """
 import sys
 from pathlib import Path
-from freqsgd.training import fit
+from freqsgd.recommender import fit
 from tests.recommender.test_killed import RULES, settings_for
 from tests.recommender.made_up import dataset
 optimizer, model, folder = sys.argv[1:]

@@ -64,7 +64,7 @@ FULL = """
 import resource, sys, torch
 from pathlib import Path
 from freqsgd.tables.dataset import DataError
-from freqsgd.training import checkpoint
+from freqsgd.runs import checkpoint
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))  # as a full disk
 try:
     checkpoint.save(Path(sys.argv[1]), {"a": torch.ones(1000, 100)}, {"epoch": 4})

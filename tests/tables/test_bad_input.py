@@ -220,7 +220,7 @@ def test_a_quoted_row_over_several_lines_is_reported_with_all_of_them(tmp_path):
 
 def test_a_row_that_does_not_end(tmp_path, monkeypatch):
     monkeypatch.setattr("freqsgd.tables.csv_reader.BLOCK_BYTES", 1 << 20)
-    monkeypatch.setattr("freqsgd.tables.csv_reader._LONGEST_ROW", 1 << 19)
+    monkeypatch.setattr("freqsgd.tables.header._LONGEST_ROW", 1 << 19)
     options = clicks(tmp_path, [*GOOD, '1,"u', *GOOD * 10_000])
     refused(options, "line 32: this row is longer than", "a quote that is never closed?")
 

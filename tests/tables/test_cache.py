@@ -22,7 +22,7 @@ from freqsgd.tables.spec import DataOptions
 
 LOAD = """
 import sys
-from freqsgd.tables.spec import DataOptions, load
+from freqsgd.tables import DataOptions, load
 dataset = load(DataOptions(path=sys.argv[1], label="click", features=("user",)))
 print(dataset.rows, int(dataset.ids.sum()), int(dataset.splits.train.sum()))
 """
@@ -37,11 +37,11 @@ def write(tmp_path, rows=50):
 @pytest.fixture
 def encoded(monkeypatch):
     """How often anything was encoded."""
-    calls = []
+    calls, encode = [], encoding.encode
 
     def count(source, *rest):
         calls.append(source)
-        encoding.encode(source, *rest)
+        encode(source, *rest)
 
     monkeypatch.setattr("freqsgd.tables.encoding.encode", count)
     return calls
@@ -242,13 +242,13 @@ def test_processes_that_encode_at_once_all_get_the_whole(tmp_path, cache):
 
 def test_a_killed_process_leaves_nothing_that_is_taken_for_whole(tmp_path, cache, encoded):
     options = write(tmp_path, rows=30_000)
-    stop = "from freqsgd.data import loading\n" + (
-        "encode = loading.encode\n"
+    stop = "from freqsgd.tables import encoding\n" + (
+        "encode = encoding.encode\n"
         "def stop(source, folder, progress):\n"
         "    encode(source, folder, progress)\n"
         "    print('encoded', flush=True)\n"
         "    import time; time.sleep(60)\n"
-        "loading.encode = stop\n"
+        "encoding.encode = stop\n"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", stop + LOAD, str(tmp_path / "clicks.csv")],

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from freqsgd.errors import DataWarning
+from freqsgd.tables.blocks import Block, RawText
 from freqsgd.tables.columns import Column
 from freqsgd.tables.fields import ABSENT
-from freqsgd.tables.formats import Block, RawText
 from freqsgd.tables.hashing import HashCoder
 from tests.tables.slow_hash import slow_row
 

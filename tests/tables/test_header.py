@@ -9,9 +9,9 @@ import io
 import pytest
 
 from freqsgd.errors import DataError
-from freqsgd.tables import csv_reader as header
-from freqsgd.tables.csv_reader import read_header
+from freqsgd.tables import header
 from freqsgd.tables.formats import format_of
+from freqsgd.tables.header import read_header
 from freqsgd.tables.readers import file_schema
 
 
@@ -65,7 +65,7 @@ def test_a_quote_in_the_header_that_is_never_closed(tmp_path, monkeypatch):
     path.write_text('user,"click\n' + "1,0\n" * 50_000)
     with pytest.raises(DataError, match="line 1: a quote in this row is never closed"):
         names_of(path)
-    monkeypatch.setattr("freqsgd.tables.csv_reader._LONGEST_ROW", 1 << 17)
+    monkeypatch.setattr("freqsgd.tables.header._LONGEST_ROW", 1 << 17)
     with pytest.raises(DataError, match="line 1: this row is longer than"):
         names_of(path)
 

@@ -11,7 +11,7 @@ import pytest
 
 from freqsgd.errors import DataError
 from freqsgd.inspection.document import inspect_data
-from freqsgd.inspection.sources import InspectionOptions
+from freqsgd.inspection.options import InspectionOptions
 from freqsgd.tables.loading import load, open_stream
 from freqsgd.tables.spec import DataOptions, StreamOptions
 from freqsgd.tables.values import NotWholeError, read_frame, token_text, whole_floats, whole_number

@@ -83,7 +83,7 @@ def test_what_does_not_load_is_refused_with_the_reason(install: Any, error: Exce
 
 
 def test_importing_the_package_does_not_load_torchrec() -> None:
-    assert not {"torchrec", "fbgemm_gpu"} & loaded_by("import freqsgd.distributed")
+    assert not {"torchrec", "fbgemm_gpu"} & loaded_by("import freqsgd.torchrec")
 
 
 def test_the_readme_has_the_same_lines() -> None:

@@ -124,7 +124,8 @@ def test_text_is_no_table():
 
 MISSING = """
 import sys
-from freqsgd.data import DataError, TextOptions, load_text
+from freqsgd.errors import DataError
+from freqsgd.words import TextOptions, load_text
 
 options = TextOptions(path=sys.argv[1])
 sys.modules.update(dict.fromkeys(("polars", "safetensors", "typer", "rich", "plotly")))

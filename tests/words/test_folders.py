@@ -24,7 +24,8 @@ from tests.words.made_up import BOTH, corpus, interrupt_at, same_weights, small
 CHILD = """
 import sys
 from pathlib import Path
-from freqsgd.training import Rule, fit_text
+from freqsgd.optimizers import Rule
+from freqsgd.words import fit_text
 from tests.words.made_up import corpus
 from tests.words.test_folders import slow_steps
 model, loss, folder = sys.argv[1:]

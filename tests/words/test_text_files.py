@@ -213,11 +213,11 @@ def test_what_is_not_utf8_is_replaced_and_counted_every_time(tmp_path, monkeypat
 
 
 def test_the_second_load_reads_no_text(tmp_path, monkeypatch):
-    calls = []
+    calls, encode_text = [], text_encoding.encode_text
 
     def encode(source, *rest):
         calls.append(source)
-        text_encoding.encode_text(source, *rest)
+        encode_text(source, *rest)
 
     monkeypatch.setattr("freqsgd.words.encoding.encode_text", encode)
     path = write(tmp_path / "a.txt", random_text(5))

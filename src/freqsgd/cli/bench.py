@@ -38,7 +38,8 @@ def bench(
 
     Example: freqsgd bench --out host.json
     """
-    from freqsgd.planner.measure import FULL, QUICK, measure, stored_bench, write_bench
+    from freqsgd.planner.measure import FULL, QUICK, measure
+    from freqsgd.planner.speed import stored_bench, write_bench
 
     path = out if quick else out or stored_bench()
     if path is not None:

@@ -82,7 +82,7 @@ def info(
 
     Example: freqsgd data info clicks.csv --label click --features user,item
     """
-    from freqsgd.tables.readers import file_columns
+    from freqsgd.tables.loading import file_columns
 
     known = source in (dataset.name for dataset in KNOWN)
     dialect = Dialect(separator, column_names(columns))

@@ -15,7 +15,7 @@ from freqsgd.cli.targets import target
 from freqsgd.errors import DataError
 from freqsgd.files import check_apart
 from freqsgd.inspection.document import inspect_data as look_at
-from freqsgd.inspection.sources import InspectionOptions
+from freqsgd.inspection.options import InspectionOptions
 from freqsgd.report import write_inspection
 
 __all__ = ["inspect_data"]

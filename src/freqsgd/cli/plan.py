@@ -16,8 +16,7 @@ from freqsgd.cli.targets import named_files, target
 from freqsgd.errors import DataError
 from freqsgd.files import check_target, write_json
 from freqsgd.planner.document import plan as make_plan
-from freqsgd.planner.measure import read_rates
-from freqsgd.planner.speed import Rates
+from freqsgd.planner.speed import Rates, read_rates
 from freqsgd.planner.workload import KEPT, Workload
 from freqsgd.runs.machine import available_memory
 

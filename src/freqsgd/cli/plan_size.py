@@ -12,7 +12,7 @@ from freqsgd.cli.options import COLUMNS, SEPARATOR, column_names, option, words
 from freqsgd.cli.progress import Watcher
 from freqsgd.cli.quantity import quantity
 from freqsgd.errors import DataError
-from freqsgd.inspection.sources import InspectionOptions
+from freqsgd.inspection.options import InspectionOptions
 from freqsgd.planner.workload import Workload, of_fields, of_model
 from freqsgd.recommender.settings import Settings
 from freqsgd.tables.catalog import known_dataset

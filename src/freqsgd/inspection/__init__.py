@@ -6,7 +6,7 @@ from freqsgd._lazy import lazy_names
 
 if TYPE_CHECKING:
     from freqsgd.inspection.document import inspect_data
-    from freqsgd.inspection.sources import InspectionOptions
+    from freqsgd.inspection.options import InspectionOptions
 
 __all__ = ["InspectionOptions", "inspect_data"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
-from freqsgd.inspection.sources import InspectionOptions
+from freqsgd.inspection.options import InspectionOptions
 from freqsgd.optimizers import Rule
 from freqsgd.recommender.memory import counter_bytes, table_state
 from freqsgd.theory.improvement import corollary, promises

@@ -24,25 +24,21 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from freqsgd.errors import DataError
-from freqsgd.files import read_file, read_json, write_json
 from freqsgd.nn.fm import FM
 from freqsgd.optimizers import Rule
-from freqsgd.planner.speed import Rates
+from freqsgd.planner.speed import KIND, SCHEMA
 from freqsgd.recommender.engine import Engine
 from freqsgd.recommender.settings import Settings
 from freqsgd.runs.machine import available_memory, describe_machine
-from freqsgd.tables.catalog import cache_folder
 from freqsgd.tables.clicks import ClickLog, ClickStream
 from freqsgd.tables.stream import batches
 from freqsgd.torchrec.group import join
+from freqsgd.torchrec.layout import Layout
 from freqsgd.torchrec.limits import require_torchrec
-from freqsgd.torchrec.tables import Layout
 
 __all__ = [
     "FULL",
-    "KIND",
     "QUICK",
-    "SCHEMA",
     "BenchSizes",
     "Contender",
     "Examples",
@@ -53,11 +49,8 @@ __all__ = [
     "group_of_one",
     "loopback_rates",
     "measure",
-    "read_rates",
-    "stored_bench",
     "torch_steps",
     "torchrec_steps",
-    "write_bench",
 ]
 
 _FLOAT = 4
@@ -400,43 +393,3 @@ def _exchange(store: str, rank: int, size: int, rounds: int) -> list[float]:
 if __name__ == "__main__":
     _store, *_numbers = sys.argv[1:]
     print(*_exchange(_store, *map(int, _numbers)))
-
-
-SCHEMA = 1
-KIND = "rates of a machine"
-
-
-def stored_bench() -> Path:
-    """The file of this machine's rates, in the cache folder."""
-    return cache_folder() / "bench.json"
-
-
-def write_bench(bench: dict[str, Any], path: Path | None = None) -> Path:
-    """Write what was measured, whole or not at all; return where."""
-    path = path or stored_bench()
-    write_json(path, bench)
-    return path
-
-
-def read_rates(path: Path | None = None) -> Rates | None:
-    """What was measured; None if nothing was stored yet, and no other file is named."""
-    if path is None and not stored_bench().exists():
-        return None
-    path = path or stored_bench()
-    unfit = f"{path} is damaged or not what freqsgd bench writes: run freqsgd bench again"
-    try:
-        bench = read_json(read_file(path), dict)
-        if bench["kind"] != KIND:
-            raise DataError(unfit)
-        if bench["schema"] != SCHEMA:
-            raise DataError(
-                f"{path} has schema {bench['schema']}, this version of freqsgd reads {SCHEMA}: run "
-                "freqsgd bench again"
-            )
-        return Rates.of(bench)
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
-    except DataError:
-        raise
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(unfit) from error

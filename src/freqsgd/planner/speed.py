@@ -5,11 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+from freqsgd.errors import DataError
+from freqsgd.files import read_file, read_json, write_json
 from freqsgd.planner.workload import FLOAT, ROW_WISE, Workload
+from freqsgd.tables.catalog import cache_folder
 
 __all__ = [
+    "KIND",
+    "SCHEMA",
     "Exchange",
     "Fleet",
     "Prediction",
@@ -17,10 +23,14 @@ __all__ = [
     "StepSeconds",
     "predict_hosts",
     "predict_one_process",
+    "read_rates",
     "row_wise_rows",
     "row_wise_sums",
+    "stored_bench",
     "table_wise",
+    "write_bench",
 ]
+
 
 Points = Sequence[tuple[int, float]]  # bytes of a row, rows looked up and updated in a second
 
@@ -277,3 +287,45 @@ def _exchange(work: Workload, hosts: int, told: float, rows: int, gradients: int
 def _to_others(size: float, hosts: int) -> int:
     """The part of what all hosts get that the others get."""
     return round(size * (hosts - 1) / hosts)
+
+
+SCHEMA = 1
+
+
+KIND = "rates of a machine"
+
+
+def stored_bench() -> Path:
+    """The file of this machine's rates, in the cache folder."""
+    return cache_folder() / "bench.json"
+
+
+def write_bench(bench: dict[str, Any], path: Path | None = None) -> Path:
+    """Write what was measured, whole or not at all; return where."""
+    path = path or stored_bench()
+    write_json(path, bench)
+    return path
+
+
+def read_rates(path: Path | None = None) -> Rates | None:
+    """What was measured; None if nothing was stored yet, and no other file is named."""
+    if path is None and not stored_bench().exists():
+        return None
+    path = path or stored_bench()
+    unfit = f"{path} is damaged or not what freqsgd bench writes: run freqsgd bench again"
+    try:
+        bench = read_json(read_file(path), dict)
+        if bench["kind"] != KIND:
+            raise DataError(unfit)
+        if bench["schema"] != SCHEMA:
+            raise DataError(
+                f"{path} has schema {bench['schema']}, this version of freqsgd reads {SCHEMA}: run "
+                "freqsgd bench again"
+            )
+        return Rates.of(bench)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    except DataError:
+        raise
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(unfit) from error

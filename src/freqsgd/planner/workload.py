@@ -13,7 +13,7 @@ from freqsgd.errors import DataError
 from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.recommender.memory import MemoryPlan, table_state
 from freqsgd.tables.fields import Field
-from freqsgd.torchrec.tables import Layout
+from freqsgd.torchrec.layout import Layout
 
 __all__ = [
     "COUNTER_SGD",

@@ -59,7 +59,7 @@ def find_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | Non
     same rate; ``epochs`` matter only where the rate is to fall over them.
 
     Example:
-        >>> from freqsgd.data import DataOptions, load
+        >>> from freqsgd.tables import DataOptions, load
         >>> data = load(DataOptions(samples=20_000))  # generated clicks
         >>> 0.1 < find_lr(data, Rule("cfsgd", lr=1.0), Settings(dim=8)) < 1.5
         True

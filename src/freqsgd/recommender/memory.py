@@ -9,7 +9,6 @@ from freqsgd.errors import DataError
 from freqsgd.optimizers import WIDE, Rule
 from freqsgd.recommender.settings import Settings
 from freqsgd.runs.machine import available_memory
-from freqsgd.tables.clicks import ClickStream
 from freqsgd.tables.fields import Field
 from freqsgd.tables.stream import Stream
 
@@ -231,6 +230,7 @@ def reading_bytes(stream: Stream, rows: int | None) -> int:
         rows: of all days; None if they are not known, as for text
     """
     from freqsgd.tables.click_log import BLOCK_ROWS
+    from freqsgd.tables.clicks import ClickStream
     from freqsgd.tables.csv_reader import BLOCK_BYTES
     from freqsgd.tables.readers import block_rows
 

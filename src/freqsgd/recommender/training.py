@@ -62,7 +62,7 @@ def fit(
             ``diagnosis``; the model is the same with and without
 
     Example:
-        >>> from freqsgd.data import DataOptions, load
+        >>> from freqsgd.tables import DataOptions, load
         >>> data = load(DataOptions(samples=2000))  # generated clicks
         >>> model, record = fit(data, Rule("cfsgd", lr=1.0), Settings(dim=4, epochs=1))
         >>> record["stopped"]

@@ -48,7 +48,10 @@ def chart_pictures(charts: Iterable[Chart]) -> dict[str, Picture]:
 def of_one_pass(results: Mapping[str, Any]) -> tuple[str, Sequence[Section]]:
     """The page of runs that saw every example once, and its sections."""
     from freqsgd.report.one_pass import read_one_pass
-    from freqsgd.report.one_pass_sections import one_pass_sections, render_one_pass
+    from freqsgd.report.one_pass_sections import (
+        one_pass_sections,
+        render_one_pass,
+    )
 
     found = read_one_pass(results)
     sections = one_pass_sections(found)

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
-
 __all__ = ["available_memory", "describe_machine", "forget_peak", "peak_memory"]
 
 
 def describe_machine(threads: int | None = None) -> dict[str, Any]:
     """Processor, cores and versions, as ``results.json`` has them; threads: None for torch's."""
+    import torch
+
     return {
         "cpu": _processor(),
         "cores": os.cpu_count(),

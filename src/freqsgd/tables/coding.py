@@ -13,9 +13,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
+from freqsgd.tables.blocks import Block, RawText
 from freqsgd.tables.columns import Column, Target, is_unreadable, tokens
 from freqsgd.tables.fields import ABSENT
-from freqsgd.tables.formats import Block, Parquet, RawText, TextFormat
+from freqsgd.tables.formats import Parquet, TextFormat
 from freqsgd.tables.prefetch import ahead
 from freqsgd.tables.readers import read_blocks
 from freqsgd.tables.tokens import TokenTable

@@ -10,11 +10,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
+from freqsgd.tables.blocks import Block
 from freqsgd.tables.coding import TokenCoder
 from freqsgd.tables.columns import Column, bag_width, finite_numbers, is_unreadable, quantile_edges
 from freqsgd.tables.encoder import Encoder
 from freqsgd.tables.fields import ABSENT, RARE
-from freqsgd.tables.formats import Block
 from freqsgd.tables.tokens import TokenTable, Vocabulary, count_codes, known_table, to_ids
 from freqsgd.tables.unknown import UnknownValues
 from freqsgd.tables.values import shown

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING
 
 from freqsgd.errors import DataError
 from freqsgd.tables.checks import parse_rows, without_types
-from freqsgd.tables.dialect import BY_NAME
-from freqsgd.tables.formats import format_for, format_of, refuse_parquet
+from freqsgd.tables.dialect import BY_NAME, Dialect
+from freqsgd.tables.formats import (
+    Parquet,
+    format_for,
+    format_of,
+    list_files,
+    refuse_parquet,
+)
+from freqsgd.tables.header import header_hint, read_header
 from freqsgd.tables.spec import DataOptions, StreamOptions
 from freqsgd.tables.synthetic import clicks_dataset, generate_clicks
 
@@ -23,7 +30,7 @@ if TYPE_CHECKING:
     from freqsgd.tables.hashing import HashEncoder
     from freqsgd.tables.stream import Stream
 
-__all__ = ["cache_place", "describe", "load", "open_stream"]
+__all__ = ["cache_place", "describe", "file_columns", "load", "open_stream"]
 
 
 def load(
@@ -97,6 +104,25 @@ def cache_place(options: DataOptions) -> Path | None:
     from freqsgd.tables.sources import Request
 
     return encoded_folder(Request.of(options))
+
+
+def file_columns(path: str, dialect: Dialect) -> tuple[list[tuple[str, str]], str]:
+    """Return names and types of the columns of a file, or of the first one in a folder.
+
+    Also returns what to do if the file seems to have more columns; "" if it does not.
+    """
+    first = list_files(Path(path))[0]
+    refuse_parquet([first], dialect)
+    form = format_of(first, dialect)
+    if isinstance(form, Parquet):
+        from freqsgd.tables.readers import parquet_schema
+
+        types = {name: str(dtype) for name, dtype in parquet_schema(first).items()}
+    else:
+        header = read_header(first, form)
+        types = {n: "List(String)" if n in header.lists else "String" for n in header.names}
+    shown = [(name, "text" if kind == "String" else kind) for name, kind in types.items()]
+    return shown, header_hint(form, list(types))
 
 
 def _generate(options: StreamOptions) -> ClickStream:

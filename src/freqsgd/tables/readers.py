@@ -10,23 +10,16 @@ import numpy as np
 import polars as pl
 
 from freqsgd.errors import DamagedFileError, DataError
+from freqsgd.tables.blocks import Block
 from freqsgd.tables.columns import Column
-from freqsgd.tables.csv_reader import header_hint, read_header, text_schema
-from freqsgd.tables.dialect import Dialect
-from freqsgd.tables.formats import (
-    Block,
-    Parquet,
-    TextFormat,
-    format_of,
-    list_files,
-    refuse_parquet,
-)
+from freqsgd.tables.csv_reader import text_schema
+from freqsgd.tables.formats import Parquet, TextFormat
+from freqsgd.tables.header import header_hint
 
 __all__ = [
     "block_rows",
     "check_file",
     "check_names",
-    "file_columns",
     "file_schema",
     "kind_of",
     "parquet_rows",
@@ -181,20 +174,3 @@ def _check_kind(path: Path, column: Column, dtype: pl.DataType) -> None:
     elif kind_of(path, column.name, dtype) != column.kind:
         wanted, found = ("lists", "none") if column.kind == "bag" else ("single values", "lists")
         raise DataError(f"{path}: column {column.name!r} must hold {wanted}, but holds {found}")
-
-
-def file_columns(path: str, dialect: Dialect) -> tuple[list[tuple[str, str]], str]:
-    """Return names and types of the columns of a file, or of the first one in a folder.
-
-    Also returns what to do if the file seems to have more columns; "" if it does not.
-    """
-    first = list_files(Path(path))[0]
-    refuse_parquet([first], dialect)
-    form = format_of(first, dialect)
-    if isinstance(form, Parquet):
-        types = {name: str(dtype) for name, dtype in parquet_schema(first).items()}
-    else:
-        header = read_header(first, form)
-        types = {n: "List(String)" if n in header.lists else "String" for n in header.names}
-    shown = [(name, "text" if kind == "String" else kind) for name, kind in types.items()]
-    return shown, header_hint(form, list(types))

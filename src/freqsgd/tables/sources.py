@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from freqsgd.tables.blocks import Block
 from freqsgd.tables.cache import file_key
 from freqsgd.tables.catalog import known_dataset, locate
 from freqsgd.tables.checks import without_types
@@ -22,7 +23,6 @@ from freqsgd.tables.formats import (
     CRITEO_COLUMNS,
     MOVIELENS,
     MOVIELENS_COLUMNS,
-    Block,
     Parquet,
     TextFormat,
     format_of,

@@ -21,9 +21,10 @@ from freqsgd.runs.checkpoint import MODEL
 from freqsgd.runs.machine import available_memory
 from freqsgd.runs.resume import CHECKPOINT, used_for
 from freqsgd.tables.hashing import open_encoder
+from freqsgd.torchrec.layout import Layout
 from freqsgd.torchrec.limits import MAX_STEPS, check_rule
 from freqsgd.torchrec.shards import load_rows, save_rows, shards_folder
-from freqsgd.torchrec.tables import Layout, Rows
+from freqsgd.torchrec.tables import Rows
 
 __all__ = ["convert"]
 

@@ -10,10 +10,10 @@ import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torchrec import EmbeddingBagCollection, EmbeddingBagConfig, KeyedJaggedTensor
 
 from freqsgd.nn.fm import deep_network
-from freqsgd.torchrec.tables import Layout
+from freqsgd.torchrec.layout import Layout
+from torchrec import EmbeddingBagCollection, EmbeddingBagConfig, KeyedJaggedTensor
 
 __all__ = ["Part", "ShardedFM", "batch_norm", "part_of_batch"]
 

@@ -31,6 +31,7 @@ from freqsgd.runs.resume import CHECKPOINT, in_parts, part_of, used_for
 from freqsgd.tables.fields import Field
 from freqsgd.tables.stream import Stream
 from freqsgd.torchrec.group import agree, any_rank, gather_texts, join, launcher, lost_rank
+from freqsgd.torchrec.layout import Layout
 from freqsgd.torchrec.limits import check_rule, require_torchrec
 from freqsgd.torchrec.model import ShardedFM, part_of_batch
 from freqsgd.torchrec.sharding import dense_parameters, shard
@@ -42,7 +43,7 @@ from freqsgd.torchrec.shards import (
     shards_folder,
 )
 from freqsgd.torchrec.table_rates import TableRates
-from freqsgd.torchrec.tables import Layout, Rows, held_rows
+from freqsgd.torchrec.tables import Rows, held_rows
 
 __all__ = ["ShardedTrainer", "draw_start", "fit_sharded"]
 

@@ -1,0 +1,1 @@
+from tests.tables.conftest import cache as cache
