@@ -64,6 +64,12 @@ def pointer(typingctx, address):
     return types.voidptr(types.int64), codegen
 
 
+@compiled
+def array_at(address, shape, kind):
+    """Return the array of a shape and a type of numbers at an address."""
+    return numba.carray(pointer(address), shape, dtype=kind)
+
+
 def _prefetch(write, doc):
     @intrinsic
     def prefetch(typingctx, address):

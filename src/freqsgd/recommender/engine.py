@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import increment_version
 
 from freqsgd.errors import DivergedError
-from freqsgd.kernels import fm as kernels
+from freqsgd.kernels import fm_job as kernels
 from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.optim import CFSGD
 from freqsgd.optimizers import WIDE, Rule
@@ -120,7 +120,7 @@ class Engine(Predictor):
             losses = np.zeros(len(some))
             job = self._training_job(ids, order)
             job["labels"], job["losses"] = labels.ctypes.data, losses.ctypes.data
-            job["weights"] = 0 if weights is None else weights.ctypes.data
+            job["sample_weights"] = 0 if weights is None else weights.ctypes.data
             job["logits"] = 0 if logits is None else logits[first * self.batch_size :].ctypes.data
             job["first"] = first * self.batch_size
             job["last"] = min((first + len(some)) * self.batch_size, len(order))
@@ -128,8 +128,8 @@ class Engine(Predictor):
             self._describe_rule(job, some)
             self._run(job, ids)
             increment_version([self.model.tokens.weight, self.model.bias])
-            if job["bad"][0] >= 0:
-                raise DivergedError(self.steps + int(job["bad"][0]))
+            if job["bad_step"][0] >= 0:
+                raise DivergedError(self.steps + int(job["bad_step"][0]))
             self.samples += int(job["last"][0] - job["first"][0])
             self.steps += len(some)
             first += len(some)
@@ -151,7 +151,7 @@ class Engine(Predictor):
 
     def _training_job(self, ids: NDArray[np.int32], order: NDArray[np.int64]) -> Any:
         job = self._job(ids, order)
-        job["batch"] = self.batch_size
+        job["batch_size"] = self.batch_size
         for name, array in self._buffers.items():
             job[name] = array.ctypes.data
         return job
@@ -160,24 +160,26 @@ class Engine(Predictor):
         rule, law = self.rule, self.rule.law
         job["rule"] = _RULES.get(rule.optimizer, kernels.LAW)
         job["dense"] = rule.dense
-        job["shift"] = 6 if rule.dense else 0  # sweeps over all rows like theirs in one piece
+        job["shard_shift"] = 6 if rule.dense else 0  # sweeps over all rows like theirs in one piece
         shards = 1
         while len(self._spans) * shards < self.threads:
             shards *= 2
         job["shards"] = shards
         job["marks"], job["counted"] = self._marks.data_ptr(), rule.counts
-        job["once"], job["bias_lr"] = rule.count == "batch", self._dense_scale
+        job["once_per_step"] = rule.count == "batch"
         for name in ("frequencies", "state", "moment", "bias_state"):
             job[name] = self._state[name].data_ptr() if name in self._state else 0
         if self._fading is not None:
             count = int(job["last"][0] - job["first"][0])
             self._fading.describe(job, self.samples, count)
-        job["samples"], job["steps"] = self.samples, self.steps
+        job["samples_before"], job["steps_before"] = self.samples, self.steps
         job["lrs"] = lrs.ctypes.data
-        job["power"], job["cap"] = law.power, law.cap
+        job["power"], job["max_lr"] = law.power, law.cap
         job["weight_decay"] = rule.weight_decay
         job["weight_decay_power"] = rule.weight_decay_power
-        job["linear_lr"], job["linear_decay"] = rule.linear_lr_scale, rule.linear_decay_scale
+        job["linear_lr_scale"] = rule.linear_lr_scale
+        job["linear_decay_scale"] = rule.linear_decay_scale
+        job["bias_lr_scale"] = self._dense_scale
         job["beta1"], job["beta2"] = 0.9, 0.999
         job["eps"] = _EPS.get(rule.optimizer, 0.0)
 
@@ -310,8 +312,8 @@ class DeepEngine(DeepPredictor, Engine):
         lrs = np.array([lr])
         job = self._training_job(ids, rows)
         job["last"], job["update"] = size, 1
-        slopes, extra = shallow.grad.contiguous(), vectors.grad.contiguous()
-        job["slopes"], job["extra"] = slopes.data_ptr(), extra.data_ptr()
+        slopes, gradient = shallow.grad.contiguous(), vectors.grad.contiguous()
+        job["slopes"], job["vectors_gradient"] = slopes.data_ptr(), gradient.data_ptr()
         self._describe_rule(job, lrs)
         self._run(job, ids)
         increment_version([self.model.tokens.weight, self.model.bias])
@@ -362,7 +364,7 @@ def _buffers(model: FM, batch_size: int) -> dict[str, NDArray[Any]]:
         "rows": np.empty((len(model.columns_start), batch_size), np.int64),
         "sums": np.empty((batch_size, model.dim), np.float32),
         "slopes": np.empty(batch_size, np.float32),
-        "block_losses": np.empty(-(-batch_size // kernels.CHUNK)),
+        "chunk_losses": np.empty(-(-batch_size // kernels.CHUNK)),
     }
 
 

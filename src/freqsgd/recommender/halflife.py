@@ -66,5 +66,6 @@ class Fading:
         added = self._factors * self._sums[sizes - 1]
         self._masses = np.cumsum([mass, *added])[1:]  # in the order of steps
         self._about[0], self._about[1] = self._masses[-1], origin
-        job["gains"], job["factors"] = self._gains.ctypes.data, self._factors.ctypes.data
+        job["gains"] = self._gains.ctypes.data
+        job["gain_factors"] = self._factors.ctypes.data
         job["masses"] = self._masses.ctypes.data

@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
-from freqsgd.kernels import fm as kernels
+from freqsgd.kernels.fm import step_kernel
+from freqsgd.kernels.fm_job import JOB
 from freqsgd.kernels.team import Team
 from freqsgd.kernels.threads import run
 from freqsgd.nn.fm import FM, DeepFM
@@ -50,7 +51,7 @@ class Predictor:
         self._field_of = model.columns_field.numpy().astype(np.int64)
         self._spans = _spans(model)
         self._marks = torch.empty(0, dtype=marks)
-        kernels.step_kernel(_MARKS[marks])  # compiled before anything is timed
+        step_kernel(_MARKS[marks])  # compiled before anything is timed
 
     def predict(
         self, ids: NDArray[np.int32], rows: NDArray[np.int64] | None = None
@@ -70,20 +71,21 @@ class Predictor:
         vectors: NDArray[np.float32] | None = None,
     ) -> None:
         job = self._job(ids, rows)
-        job["last"] = job["batch"] = len(logits)
+        job["last"] = job["batch_size"] = len(logits)
         job["forward"], job["logits"] = 1, logits.ctypes.data
         job["vectors"] = 0 if vectors is None else vectors.ctypes.data
         self._run(job, ids)
 
     def _job(self, ids: NDArray[np.int32], order: NDArray[np.int64] | None) -> Any:
         """A record for the kernel: samples, which have been checked, and model."""
-        job = np.zeros(1, kernels.JOB)
-        job["units"] = job["bad"] = job["bad_id"] = -1
+        job = np.zeros(1, JOB)
+        job["units"] = job["bad_step"] = job["bad_id"] = -1
         job["ids"] = ids.ctypes.data
         job["order"] = 0 if order is None else order.ctypes.data
         job["columns"], job["fields"] = len(self._starts), len(self._spans)
-        job["starts"], job["sizes"] = self._starts.ctypes.data, self._sizes.ctypes.data
-        job["field_of"] = self._field_of.ctypes.data
+        job["columns_start"] = self._starts.ctypes.data
+        job["columns_size"] = self._sizes.ctypes.data
+        job["columns_field"] = self._field_of.ctypes.data
         job["spans"], job["shards"] = self._spans.ctypes.data, 1
         job["weight"], job["dim"] = self.model.tokens.weight.data_ptr(), self.model.dim
         job["bias"] = self.model.bias.data_ptr()
@@ -99,13 +101,13 @@ class Predictor:
         marks = _MARKS[self._marks.dtype]
         counters = np.zeros(16, np.int64)  # of this call: others may predict at the same time
         job["counters"] = counters.ctypes.data
-        kernel = kernels.step_kernel(marks)
+        kernel = step_kernel(marks)
         kind = bool(job["forward"][0]), bool(job["update"][0])
-        team = self._team(int(job["batch"][0]), kind)
+        team = self._team(int(job["batch_size"][0]), kind)
         with team.call(int(job["last"][0] - job["first"][0])) as threads:
             run(kernel, job, threads)
         if counters[8] != job["units"][0]:  # an exception in a kernel is only printed
-            raise MemoryError(f"no memory for batches of {job['batch'][0]} samples")
+            raise MemoryError(f"no memory for batches of {job['batch_size'][0]} samples")
         if job["bad_id"][0] >= 0:
             row, column = divmod(int(job["bad_id"][0]), len(self._starts))
             raise DataError(

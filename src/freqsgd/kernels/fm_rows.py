@@ -1,0 +1,252 @@
+"""The second phase of a step: the update of the bias and of rows, a part of a field at a time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from freqsgd.kernels.fm_job import (
+    ADAGRAD,
+    AHEAD,
+    CHUNK,
+    LAW,
+    ROWWISE_ADAGRAD,
+    batch_of,
+    row_address,
+    rows_of,
+)
+from freqsgd.kernels.fm_occurrences import add_sums, count, find_frequencies, find_occurrences
+from freqsgd.kernels.machine import array_at, compiled, prefetch_row, prefetch_row_only
+from freqsgd.kernels.rows import decay, rate
+from freqsgd.kernels.vector import LANES, load, root, splat, store
+
+__all__ = ["update_bias", "update_field"]
+
+
+@compiled
+def update_bias(job, step):
+    """Add up the batch's loss and slopes; the bias is a weight that every sample touches."""
+    size = batch_of(job, step)[1]
+    if job.losses != 0:
+        losses = array_at(job.losses, step + 1, np.float64)
+        chunk_losses = array_at(job.chunk_losses, 1, np.float64)
+        losses[step] = 0.0
+        for chunk in range((size + CHUNK - 1) // CHUNK):
+            losses[step] += chunk_losses[chunk] / size
+    slopes = array_at(job.slopes, size, np.float32)
+    slope = 0.0
+    for b in range(size):
+        slope += slopes[b]
+    lr = array_at(job.lrs, step + 1, np.float64)[step]
+    bias = array_at(job.bias, 1, np.float32)
+    state = array_at(job.bias_state, 2, np.float32)
+    theta = float(bias[0])
+    if job.rule == LAW or job.rule == ROWWISE_ADAGRAD:
+        eta = rate(1.0, lr * job.bias_lr_scale, job.power, job.max_lr)
+        if job.rule == ROWWISE_ADAGRAD:
+            state[0] += slope * slope
+            eta = lr / (math.sqrt(state[0]) + job.eps)
+        part = decay(1.0, 1.0, eta, job.weight_decay, job.weight_decay_power)
+        bias[0] = theta - eta * slope - part * theta
+        return
+    slope += job.weight_decay * theta
+    if job.rule == ADAGRAD:
+        state[0] += slope * slope
+        bias[0] = theta - lr * slope / (math.sqrt(state[0]) + job.eps)
+    else:
+        size1, size2 = _corrections(job, step)
+        state[1] += (1.0 - job.beta1) * (slope - state[1])
+        state[0] = job.beta2 * state[0] + (1.0 - job.beta2) * slope * slope
+        bias[0] = theta - lr * size1 * state[1] / (math.sqrt(state[0]) * size2 + job.eps)
+
+
+@compiled
+def update_field(job, step, field, shard, scratch, marks):
+    """Update the rows of one part of a field: those that occur, or all that a rule asks for."""
+    size = batch_of(job, step)[1]
+    found = find_occurrences(job, size, field, shard, scratch, marks)
+    lr = array_at(job.lrs, step + 1, np.float64)[step]
+    if job.dense != 0:
+        _update_others(job, step, lr, field, shard, scratch, marks)
+    count(job, step, found, scratch, marks)
+    if job.once_per_step != 0:
+        size = 1
+    if job.rule == LAW or job.rule == ROWWISE_ADAGRAD:
+        find_frequencies(job, step, size, found, scratch.distinct)
+    if job.rule == LAW:
+        _apply_law(job, size, lr, field, found, scratch)
+    else:
+        _apply_adaptive(job, step, size, lr, field, found, scratch)
+
+
+@compiled
+def _apply_law(job, size, lr, field, found, scratch):
+    """Row <- (1 + eta G - decay) row - eta A; rates by the law of :mod:`freqsgd.rates`."""
+    distinct, occurrences = scratch.distinct, scratch.occurrences
+    rows, heads = distinct.rows, distinct.heads
+    rates, scales = distinct.rates, distinct.scales
+    _update_linear(job, size, lr, found, distinct)
+    dim, address, row_bytes = job.dim, job.weight, (job.dim + 1) * 4
+    for k in range(found):
+        if k + AHEAD < found:
+            prefetch_row(address + rows[k + AHEAD] * row_bytes, dim * 4)
+            first = occurrences.positions[heads[k + AHEAD]]
+            prefetch_row_only(job.sums + first * dim * 4, dim * 4)
+        start = address + rows[k] * row_bytes
+        scale, by = np.float32(scales[k]), np.float32(-rates[k])
+        add_sums(job, field, occurrences, heads[k], scale, by, start)
+
+
+@compiled
+def _update_linear(job, size, lr, found, distinct):
+    """Update linear weights by the law; write the rates of vectors, and their scales."""
+    rows, times, slopes = distinct.rows, distinct.times, distinct.slopes
+    frequencies, rates, scales = distinct.frequencies, distinct.rates, distinct.scales
+    power, max_lr, linear_lr = job.power, job.max_lr, job.linear_lr_scale
+    strength, decay_power = job.weight_decay, job.weight_decay_power
+    linear_strength = strength * job.linear_decay_scale
+    dim = job.dim
+    stride = dim + 1
+    weight = array_at(job.weight, 1, np.float32)
+    if strength == 0:
+        for k in range(found):
+            rates[k] = rate(frequencies[k], lr, power, max_lr)
+        for k in range(found):
+            scales[k] = 1.0 + rates[k] * slopes[k]
+        for k in range(found):
+            weight[rows[k] * stride + dim] -= rates[k] * linear_lr * slopes[k]
+        return
+    for k in range(found):
+        p, q = frequencies[k], times[k] / size
+        eta = rate(p, lr, power, max_lr)
+        part = decay(p, q, eta, strength, decay_power)
+        rates[k], scales[k] = eta, 1.0 + eta * slopes[k] - part
+        part = decay(p, q, eta * linear_lr, linear_strength, decay_power)
+        theta = weight[rows[k] * stride + dim]
+        weight[rows[k] * stride + dim] = theta - eta * linear_lr * slopes[k] - part * theta
+
+
+@compiled
+def _apply_adaptive(job, step, size, lr, field, found, scratch):
+    """Build the gradient of each row, then hand it to the rule."""
+    dim, distinct, gradient = job.dim, scratch.distinct, scratch.gradient
+    to = np.int64(gradient.ctypes.data)
+    corrections = _corrections(job, step)
+    for k in range(found):
+        row, slope = distinct.rows[k], np.float32(distinct.slopes[k])
+        weight = array_at(row_address(job, row), dim + 1, np.float32)
+        for j in range(dim):
+            gradient[j] = -slope * weight[j]
+        head, one = distinct.heads[k], np.float32(1)
+        add_sums(job, field, scratch.occurrences, head, one, one, to)
+        gradient[dim] = slope
+        if job.rule == ROWWISE_ADAGRAD:
+            p, q = distinct.frequencies[k], distinct.times[k] / size
+            _rowwise_adagrad(job, row, lr, p, q, weight, gradient)
+        else:
+            _elementwise(job, row, lr, corrections, gradient)
+
+
+@compiled
+def _rowwise_adagrad(job, row, lr, p, q, weight, gradient):
+    """Apply Adagrad with one sum of squares for the vector, one for the linear weight.
+
+    Weight decay follows the law.
+    """
+    dim = job.dim
+    state = array_at(job.state + row * 8, 2, np.float32)
+    squares = np.float32(0)
+    for j in range(dim):
+        squares += gradient[j] * gradient[j]
+    state[0] += squares / dim
+    state[1] += gradient[dim] * gradient[dim]
+    eta = lr / (math.sqrt(state[0]) + job.eps)
+    part = decay(p, q, eta, job.weight_decay, job.weight_decay_power)
+    scale, by = np.float32(1.0 - part), np.float32(-eta)
+    for j in range(dim):
+        weight[j] = scale * weight[j] + by * gradient[j]
+    eta = lr * job.linear_lr_scale / (math.sqrt(state[1]) + job.eps)
+    strength = job.weight_decay * job.linear_decay_scale
+    part = decay(p, q, eta, strength, job.weight_decay_power)
+    weight[dim] = np.float32(1.0 - part) * weight[dim] - np.float32(eta) * gradient[dim]
+
+
+@compiled
+def _update_others(job, step, lr, field, shard, scratch, marks):
+    """Apply a rule to rows whose gradient is zero."""
+    mark = array_at(job.marks, 1, marks.dtype)
+    shift, mask, corrections = job.shard_shift, job.shards - 1, _corrections(job, step)
+    first, last = rows_of(job, field)
+    for row in range(first, last):
+        if (row >> shift) & mask == shard and mark[row] >= 0:
+            _elementwise(job, row, lr, corrections, scratch.no_gradient)
+
+
+@compiled
+def _elementwise(job, row, lr, corrections, gradient):
+    """Apply Adagrad or Adam to one row, as torch does to dense gradients."""
+    if job.rule == ADAGRAD:
+        _adagrad(job, row, lr, gradient)
+    else:
+        _adam(job, row, lr, corrections, gradient)
+
+
+@compiled
+def _adagrad(job, row, lr, gradient):
+    dim, offset = job.dim, row * (job.dim + 1) * 4
+    weight, state = job.weight + offset, job.state + offset
+    address, whole = np.int64(gradient.ctypes.data), dim - dim % LANES
+    size, eps, l2 = np.float32(lr), np.float32(job.eps), np.float32(job.weight_decay)
+    linear_size = np.float32(lr * job.linear_lr_scale)
+    linear_l2 = np.float32(job.weight_decay * job.linear_decay_scale)
+    for j in range(0, 4 * whole, 4 * LANES):
+        x = load(weight + j)
+        g = load(address + j) + splat(l2) * x
+        squares = load(state + j) + g * g
+        store(state + j, squares)
+        store(weight + j, x - splat(size) * g / (root(squares) + splat(eps)))
+    w, s = array_at(weight, dim + 1, np.float32), array_at(state, dim + 1, np.float32)
+    for j in range(whole, dim + 1):
+        is_linear = j == dim
+        g = gradient[j] + (linear_l2 if is_linear else l2) * w[j]
+        s[j] += g * g
+        w[j] -= (linear_size if is_linear else size) * g / (math.sqrt(s[j]) + eps)
+
+
+@compiled
+def _adam(job, row, lr, corrections, gradient):
+    dim, offset = job.dim, row * (job.dim + 1) * 4
+    weight, state, moment = job.weight + offset, job.state + offset, job.moment + offset
+    address, whole = np.int64(gradient.ctypes.data), dim - dim % LANES
+    size, root_scale = np.float32(lr * corrections[0]), np.float32(corrections[1])
+    eps, l2 = np.float32(job.eps), np.float32(job.weight_decay)
+    linear_size = np.float32(lr * job.linear_lr_scale * corrections[0])
+    linear_l2 = np.float32(job.weight_decay * job.linear_decay_scale)
+    add1, keep2 = np.float32(1.0 - job.beta1), np.float32(job.beta2)
+    add2 = np.float32(1.0 - job.beta2)
+    for j in range(0, 4 * whole, 4 * LANES):
+        x = load(weight + j)
+        g = load(address + j) + splat(l2) * x
+        mean = load(moment + j)
+        mean = mean + splat(add1) * (g - mean)
+        squares = splat(keep2) * load(state + j) + splat(add2) * g * g
+        store(moment + j, mean)
+        store(state + j, squares)
+        store(weight + j, x - splat(size) * mean / (root(squares) * splat(root_scale) + splat(eps)))
+    w, s = array_at(weight, dim + 1, np.float32), array_at(state, dim + 1, np.float32)
+    m = array_at(moment, dim + 1, np.float32)
+    for j in range(whole, dim + 1):
+        is_linear = j == dim
+        g = gradient[j] + (linear_l2 if is_linear else l2) * w[j]
+        m[j] += add1 * (g - m[j])
+        s[j] = keep2 * s[j] + add2 * g * g
+        by = linear_size if is_linear else size
+        w[j] -= by * m[j] / (math.sqrt(s[j]) * root_scale + eps)
+
+
+@compiled
+def _corrections(job, step):
+    """Return the factors of Adam's first moment, and of the root of the second."""
+    t = float(job.steps_before + step + 1)
+    return 1.0 / (1.0 - job.beta1**t), 1.0 / math.sqrt(1.0 - job.beta2**t)
