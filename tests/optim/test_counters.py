@@ -212,7 +212,7 @@ def test_fasgd_refuses_state_without_its_frequencies():
     opt = fasgd([table])
     with pytest.raises(ValueError, match=r"not the state of a FASGD: its groups hold .*count"):
         opt.load_state_dict(CFSGD([table], 0.1).state_dict())
-    with pytest.raises(ValueError, match=r"no frequencies for the table of shape \(3, 2\)"):
+    with pytest.raises(ValueError, match=r"shape \(3, 2\): .* it has no frequencies for a table"):
         opt.load_state_dict({**opt.state_dict(), "state": {0: {}}})
     assert opt.frequencies(table).tolist() == UNIFORM.tolist()
     with pytest.raises(ValueError, match=r"not the state of a FASGD: its groups lack .*momentum"):

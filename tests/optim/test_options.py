@@ -124,7 +124,7 @@ def test_missing_frequencies_are_refused():
     emb = nn.Embedding(4, 2, sparse=True)
     opt = FASGD(emb.parameters(), 0.1, frequencies=None)
     emb(torch.tensor([1])).sum().backward()
-    with pytest.raises(ValueError, match="no frequencies for the table of shape"):
+    with pytest.raises(ValueError, match="no frequencies for a parameter of shape"):
         opt.step()
 
 

@@ -18,7 +18,7 @@ from torch.optim import Optimizer
 from freqsgd.kernels import lookup, rows
 from freqsgd.optim import _fused
 from freqsgd.optim._counting import State, begin_batch, check_state, new_state
-from freqsgd.optim._parameters import why_not_fused
+from freqsgd.optim._parameters import describe, why_not_fused
 from freqsgd.optim._plain import non_finite
 from freqsgd.rates import AdamLaw, RateLaw, check_counting, check_integers, number
 
@@ -273,7 +273,7 @@ class CFEmbedding(nn.Module):
         if self.rule == "adam":
             whole["squares"], whole["squares_stride"] = squares.ctypes.data, self._columns
         if rows.find_bad(whole, kind, workers) is not None:
-            raise non_finite(self.weight)
+            raise non_finite(describe(self.weight))
 
         state: State = {
             "counts": self.counts,

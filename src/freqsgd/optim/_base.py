@@ -23,16 +23,23 @@ from freqsgd.optim._counting import (
     new_state,
 )
 from freqsgd.optim._doubts import Doubts
-from freqsgd.optim._parameters import check_fused, check_table, rows_of, why_not_fused
+from freqsgd.optim._parameters import (
+    check_fused,
+    check_rows,
+    check_table,
+    describe,
+    rows_of,
+    why_not_fused,
+)
 from freqsgd.optim._plain import Update
 from freqsgd.optim.groups import groups_of, tables_of
 from freqsgd.optim.watch import Watch
-from freqsgd.rates import RateLaw, check_counting, check_ids, number
+from freqsgd.rates import RateLaw, check_counting, number
 
 # Keys of parameter groups beside our options: torch's, its schedulers', and our max_rate.
 _FOREIGN_KEYS = {"params", "param_names", "name", "initial_lr", "max_rate"}
 
-PER_ROW = {"counts", "exp_avg", "exp_avg_sq"}  # state with an entry for every row of a table
+_PER_ROW = {"counts", "exp_avg", "exp_avg_sq"}  # state with an entry for every row of a table
 
 Group = dict[str, Any]
 
@@ -54,7 +61,10 @@ class FrequencyOptimizer(Optimizer):
         self._watches: list[Any] = []
         self._doubts = Doubts()
         self._tasks: dict[Tensor, int] = {}  # the backward pass that moments were last added in
+        self._names: dict[Tensor, str] = {}  # of parameters, where torch's groups have none
         model = params if isinstance(params, nn.Module) else None
+        if model is not None:
+            self._names.update((param, name) for name, param in model.named_parameters())
         super().__init__(
             params if model is None else groups_of(model), {**defaults, "table": False}
         )
@@ -66,7 +76,7 @@ class FrequencyOptimizer(Optimizer):
     # ---- what the subclasses say -----------------------------------------------------------
 
     def _is_table(self, update: Update, group: Group, observed: bool) -> bool:
-        """Whether the parameter's rows are tokens; raise where that cannot be served."""
+        """Return whether the parameter's rows are tokens; raise where that cannot be served."""
         raise NotImplementedError  # pragma: no cover
 
     def _set_frequencies(self, update: Update, group: Group, batch: Batch | None) -> None:
@@ -74,7 +84,7 @@ class FrequencyOptimizer(Optimizer):
         raise NotImplementedError  # pragma: no cover
 
     def _counts_rows(self, group: Group) -> bool:
-        """Whether the rule needs to know what the batch holds."""
+        """Return whether the rule needs to know what the batch holds."""
         raise NotImplementedError  # pragma: no cover
 
     def _law(self, group: Group) -> RateLaw:
@@ -137,17 +147,34 @@ class FrequencyOptimizer(Optimizer):
     def _check_params(self, group: Group) -> None:
         for param in group["params"]:
             if param.is_complex():
-                raise TypeError(f"weights must be real, got {param.dtype}")
+                raise TypeError(
+                    f"weights must be real, got {param.dtype} for {self._describe(param)}"
+                )
             if group["table"]:
-                check_table(param)
+                check_table(param, self._describe)
                 if group["fused"]:
-                    check_fused(param)
+                    check_fused(param, self._describe)
 
     def _group_of(self, param: Tensor) -> Group:
         for group in self.param_groups:
             if any(param is p for p in group["params"]):
                 return group
-        raise ValueError(f"a tensor of shape {tuple(param.shape)} is not in this optimizer")
+        raise ValueError(f"{self._describe(param)} is not in this optimizer")
+
+    def _describe(self, param: Tensor) -> str:
+        """Return what messages call a parameter."""
+        for group in self.param_groups:
+            for name, known in zip(group.get("param_names", ()), group["params"], strict=False):
+                if known is param:
+                    return describe(param, name)
+        return describe(param, self._names.get(param))
+
+    def _learn_names(self, model: nn.Module) -> None:
+        """Take the names of a model's parameters, of those that have none yet."""
+        known = {param for group in self.param_groups for param in group["params"]}
+        for name, param in model.named_parameters():
+            if param in known:
+                self._names.setdefault(param, name)
 
     def resize(self, param: Tensor, new: Tensor | None = None) -> None:
         """Go on with a table that has grown: rows were added at its end, the old ones keep counts.
@@ -165,19 +192,21 @@ class FrequencyOptimizer(Optimizer):
         """
         group = self._group_of(param)
         new = param if new is None else new
-        check_table(new)
+        check_table(new, describe)
         if new.shape[1:] != param.shape[1:]:
             raise ValueError(
-                f"a table cannot change its columns: {param.shape[1]} before, {new.shape[1]} now"
+                f"{self._describe(param)} cannot change its columns: {param.shape[1]} before, "
+                f"{new.shape[1]} now"
             )
         state = self.state.pop(param, {})
         self._doubts.forget(param)
-        for name in PER_ROW & state.keys():
+        for name in _PER_ROW & state.keys():
             grown = len(new) - len(state[name])
             if grown < 0:
                 self.state[param] = state
                 raise ValueError(
-                    f"a table cannot shrink: {len(state[name])} rows counted, {len(new)} left"
+                    f"{self._describe(param)} cannot shrink: {len(state[name])} rows counted, "
+                    f"{len(new)} left"
                 )
             state[name] = torch.cat(
                 [state[name], state[name].new_zeros(grown, *state[name].shape[1:])]
@@ -185,6 +214,8 @@ class FrequencyOptimizer(Optimizer):
         for name in ("probe", "moments"):  # they may be of fewer rows than are compared now
             state.pop(name, None)
         group["params"] = [new if p is param else p for p in group["params"]]
+        if param in self._names:
+            self._names[new] = self._names.pop(param)
         if state:
             self.state[new] = state
 
@@ -195,7 +226,7 @@ class FrequencyOptimizer(Optimizer):
             self._counters(param, group)
 
     def _is_marked(self, param: Tensor, group: Group) -> bool:
-        """Whether a parameter is known to be a table, whatever its gradient."""
+        """Return whether a parameter is known to be a table, whatever its gradient."""
         return bool(
             group["table"]
             or "counts" in self.state.get(param, {})
@@ -220,8 +251,8 @@ class FrequencyOptimizer(Optimizer):
                 ``tokens_per_sample``). With ``count="batch"`` steps are counted instead
         """
         group = self._group_of(param)
-        check_table(param)
-        check_ids(ids, len(param))
+        check_table(param, self._describe)
+        check_rows(param, ids, self._describe)
         units = ids.numel()
         if samples is not None:
             least = min(ids.numel(), 1)
@@ -285,7 +316,7 @@ class FrequencyOptimizer(Optimizer):
         return loss
 
     def _observations(self) -> dict[Tensor, list[Observation]]:
-        """What was observed since the last step, on all ranks where a watch gathers them."""
+        """Return the observations since the last step, of all ranks where a watch gathers them."""
         observed = {p: state["observed"] for p, state in self.state.items() if "observed" in state}
         for watch in self._watches:
             observed.update(watch.gather())
@@ -294,31 +325,32 @@ class FrequencyOptimizer(Optimizer):
     def _plan(
         self, observed: dict[Tensor, list[Observation]]
     ) -> Iterator[tuple[Update, Group, bool]]:
-        """What the step will do, and whether a kernel does it; nothing is counted yet."""
+        """Return what the step will do, and whether a kernel does it; nothing is counted yet."""
+        name = self._describe
         for group in self.param_groups:
             law = self._check_group(group)
             for param in group["params"]:
                 if param.grad is None and param not in observed:
                     continue
-                update = Update(param, law, group["maximize"], *rows_of(param))
+                update = Update(name, param, law, group["maximize"], *rows_of(param, name))
                 update.table = self._is_table(update, group, param in observed)
                 if not update.table:
                     yield update, group, False
                     continue
                 self._check_counts(param, group)
                 if group["fused"]:
-                    check_fused(param)
+                    check_fused(param, name)
                 yield update, group, group["fused"] is not False and not why_not_fused(param)
 
     def _observed(
         self, update: Update, group: Group, observed: dict[Tensor, list[Observation]]
     ) -> list[Observation]:
-        """The observations of a table, or else its gradient's own ids."""
+        """Return the observations of a table, or else its gradient's own ids."""
         found = observed.get(update.param, [])
         if not found and update.ids is not None:
             found = [(update.ids, update.ids.numel())]
             if self._counts_rows(group) and group.get("count") != "batch":
-                self._doubts.merged_ids(update.param)
+                self._doubts.merged_ids(update.param, update.describe)
         check_span(found, **_counting_options(group))
         return found
 
@@ -343,13 +375,13 @@ class FrequencyOptimizer(Optimizer):
         counts = state["counts"]
         if counts.shape[0] != param.shape[0]:
             raise RuntimeError(
-                f"a table of {len(param)} rows has counts for {len(counts)}: call "
+                f"{self._describe(param)} has counts for {len(counts)} rows: call "
                 "optimizer.resize(param) after adding rows to a table"
             )
         if ("mass" in state) != (group.get("halflife") is not None):
             raise RuntimeError(
-                "halflife was switched on or off after counting began: make a new optimizer and "
-                "hand the counts over with set_counts"
+                f"halflife was switched on or off after {self._describe(param)} was counted: make "
+                "a new optimizer and hand the counts over with set_counts"
             )
         if counts.device != param.device:
             for name in ("counts", "square_avg"):
@@ -357,7 +389,7 @@ class FrequencyOptimizer(Optimizer):
                     state[name] = state[name].to(param.device)
 
     def _counters(self, param: Tensor, group: Group) -> State:
-        """The state of a table, with counters."""
+        """Return the state of a table, with counters."""
         state: State = self.state[param]
         if "counts" not in state:
             state.update(new_state(len(param), param.device, group.get("halflife")))
@@ -372,7 +404,11 @@ class FrequencyOptimizer(Optimizer):
         def check(_: Optimizer, state_dict: dict[str, Any]) -> None:
             self._check_saved_groups(state_dict)
             for param, state in self._states_by_param(state_dict):
-                self._check_saved(param, state)
+                try:
+                    self._check_saved(param, state)
+                except (IndexError, TypeError, ValueError) as error:
+                    message = f"cannot load the state of {self._describe(param)}: {error}"
+                    raise type(error)(message) from error
             saved.update(state_dict)
 
         handle = self.register_load_state_dict_pre_hook(check)  # after the user's own hooks
@@ -420,13 +456,14 @@ class FrequencyOptimizer(Optimizer):
     def __getstate__(self) -> dict[str, Any]:
         # A watch that gathers from other ranks is not copied: they may not copy theirs.
         watches = [watch for watch in self._watches if not watch.gathers]
-        return {**super().__getstate__(), "_watches": watches}
+        return {**super().__getstate__(), "_watches": watches, "_names": self._names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self.__dict__.setdefault("_watches", [])
         self.__dict__.setdefault("_doubts", Doubts())
         self.__dict__.setdefault("_tasks", {})
+        self.__dict__.setdefault("_names", {})
         for watch in self._watches:
             watch.attach(self)
         for group in self.param_groups:
@@ -450,7 +487,7 @@ def _make_plain(group: Group) -> None:
 
 
 def rates_at(law: RateLaw, frequencies: Tensor) -> Tensor:
-    """The rates of tokens of these frequencies, in the widest floats of their device."""
+    """Return the rates of tokens of these frequencies, in the widest floats of their device."""
     rates: Tensor = law.rate(_plain.wide(frequencies))
     return rates
 

@@ -48,7 +48,7 @@ class Batch:
 
 
 def new_state(rows: int, device: torch.device, halflife: float | None) -> State:
-    """Counters of a table that has seen nothing."""
+    """Return the counters of a table that has seen nothing."""
     if halflife is None:
         counts = torch.zeros(rows, dtype=torch.int32, device=device)
         return {"counts": counts, "indices": 0, "units": 0}
@@ -125,12 +125,12 @@ def _move_origin(state: State, first: int, last: int, halflife: float) -> None:
 
 
 def samples_seen(state: State, per_sample: int) -> float:
-    """The n of p = c / n, on the scale of ``counts``; 1 before the first sample."""
+    """Return the n of p = c / n, on the scale of ``counts``; 1 before the first sample."""
     return float(state["mass"] if "mass" in state else state["units"]) / per_sample or 1.0
 
 
 def present_weight(state: State, per_sample: int, halflife: float | None) -> float:
-    """What the latest sample weighs in ``counts``: 1 without ``halflife``."""
+    """Return what the latest sample weighs in ``counts``: 1 without ``halflife``."""
     if halflife is None:
         return 1.0
     latest = max(state["units"] - 1, 0) // per_sample
@@ -140,7 +140,7 @@ def present_weight(state: State, per_sample: int, halflife: float | None) -> flo
 def state_from_counts(
     table: Tensor, counts: Tensor, samples: int, per_sample: int, halflife: float | None
 ) -> State:
-    """Counters that take over counts made elsewhere, as if all were of the latest sample."""
+    """Return counters that take over counts made elsewhere, as if all were of the latest sample."""
     check_integers("counts", counts)
     if counts.shape != table.shape[:1]:
         raise ValueError(f"counts must have shape ({len(table)},), got {tuple(counts.shape)}")

@@ -12,7 +12,7 @@ from itertools import compress
 from torch import Tensor
 from torch.nn import Parameter
 
-from freqsgd.optim._parameters import TABLES
+from freqsgd.optim._parameters import TABLES, Describe
 from freqsgd.optim._plain import Update
 
 # A gradient with so few rows that are not zero belongs to a table. Layers with dead units have zero
@@ -22,7 +22,7 @@ SAMPLE = 4096  # rows that are looked at
 
 
 class Doubts:
-    """What an optimizer has looked at, so that it looks once and warns once."""
+    """A record of what an optimizer has looked at, so that it looks once and warns once."""
 
     def __init__(self) -> None:
         self._ordinary: set[Tensor] = set()  # taken for ordinary weights
@@ -40,8 +40,8 @@ class Doubts:
 
     def uncounted_tables(self, updates: Sequence[Update], remedy: str) -> None:
         """Warn of tables among ordinary weights, at the first gradient of each weight."""
-        new = {
-            u.param: _touched_share(u.grad)
+        new = [
+            u
             for u in updates
             if not u.table
             and type(u.param) in (Tensor, Parameter)  # shards of ranks would need collectives
@@ -50,32 +50,28 @@ class Doubts:
             and u.param not in self._ordinary
             and u.grad is not None
             and u.grad.any()  # a gradient of zero says nothing
-        }
+        ]
         if not new:
             return
         known = _embedding_weights()
-        embeddings = [param for param in new if id(param) in known]
-        alike = [
-            param
-            for param, touched in new.items()
-            if id(param) not in known and len(param) >= MIN_ROWS and touched < MAX_SHARE
-        ]
+        embeddings = [u for u in new if id(u.param) in known]
+        alike = [u for u in new if id(u.param) not in known and _looks_like_table(u)]
         if embeddings:
             _warn(
-                f"The weight of an nn.Embedding or nn.EmbeddingBag {_shapes(embeddings)} has a "
-                "dense gradient and is not marked as a table. It is updated as an ordinary weight, "
+                "The weight of an nn.Embedding or nn.EmbeddingBag has a dense gradient and is not "
+                f"marked as a table: {_names(embeddings)}. It is updated as an ordinary weight, "
                 f"whatever the frequency of its rows. {remedy}"
             )
         if alike:
             _warn(
-                f"A parameter {_shapes(alike)} looks like a table, since nearly all rows of its "
-                "gradient are zero. It is updated as an ordinary weight. If it is a table, put it "
-                'into a group with "table": True and call optimizer.observe(param, ids) for each '
-                "batch"
+                "Nearly all rows of a dense gradient are zero, so the parameter looks like a "
+                f"table: {_names(alike)}. It is updated as an ordinary weight. If it is a table, "
+                'put it into a group with "table": True and call optimizer.observe(param, ids) for '
+                "each batch"
             )
-        self._ordinary.update(new)  # last: a warning may be turned into an error
+        self._ordinary.update(u.param for u in new)  # last: a warning may be turned into an error
 
-    def merged_ids(self, param: Tensor) -> None:
+    def merged_ids(self, param: Tensor, describe: Describe) -> None:
         """Warn of a sparse gradient whose ids are counted although some may be missing."""
         grad = param.grad
         if self._merged or grad is None or grad.is_inference():
@@ -90,9 +86,9 @@ class Doubts:
             self._gradients[param] = weakref.ref(grad)
             return
         _warn(
-            f"the sparse gradient of a table of shape {tuple(param.shape)} {what}, which "
-            "can merge repeated ids: occurrences may be missing from the counts. Call "
-            "freqsgd.watch(model, optimizer) once, or optimizer.observe(param, ids) for each batch"
+            f"the sparse gradient of {describe(param)} {what}, which can merge repeated ids: "
+            "occurrences may be missing from the counts. Call freqsgd.watch(model, optimizer) "
+            "once, or optimizer.observe(param, ids) for each batch"
         )
         self._merged = True
         self._gradients.clear()
@@ -114,14 +110,17 @@ def _with_subclasses(kind: type) -> set[type]:
     return {kind}.union(*map(_with_subclasses, kind.__subclasses__()))
 
 
-def _touched_share(grad: Tensor) -> float:
-    """Return the share of rows that are not zero, as far as a sample of them tells."""
+def _looks_like_table(update: Update) -> bool:
+    """Return whether few rows of a gradient are not zero, as far as a sample of them tells."""
+    grad = update.grad
+    if grad is None or len(grad) < MIN_ROWS:
+        return False
     rows = grad[:: -(-len(grad) // SAMPLE)]
-    return float((rows != 0).any(1).float().mean())
+    return float((rows != 0).any(1).float().mean()) < MAX_SHARE
 
 
-def _shapes(params: Sequence[Tensor]) -> str:
-    return "of shape " + ", ".join(str(tuple(param.shape)) for param in params)
+def _names(updates: Sequence[Update]) -> str:
+    return ", ".join(u.describe(u.param) for u in updates)
 
 
 def _warn(message: str) -> None:

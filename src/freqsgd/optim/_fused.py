@@ -12,8 +12,9 @@ from torch import Tensor
 from torch.autograd.graph import increment_version
 
 from freqsgd.kernels import rows
+from freqsgd.optim._parameters import check_rows
 from freqsgd.optim._plain import Update, non_finite
-from freqsgd.rates import AdamLaw, check_ids
+from freqsgd.rates import AdamLaw
 
 SMALL = 1 << 15  # numbers in a step below which a second thread costs more than it brings
 
@@ -43,8 +44,8 @@ def check(updates: Iterable[Update]) -> None:
         if bad is not None:
             update = group[bad]
             if update.ids is not None:
-                check_ids(update.ids, update.param.shape[0])
-            raise non_finite(update.param)
+                check_rows(update.param, update.ids, update.describe)
+            raise non_finite(update.describe(update.param))
         for update, squares in zip(group, sums.sum(0).split(widths), strict=True):
             if update.sums_squares:
                 update.squares = squares
@@ -59,7 +60,7 @@ def apply(updates: Iterable[Update]) -> None:
 
 
 def workers_for(numbers: int) -> int:
-    """How many threads so many numbers deserve: torch's own setting at most."""
+    """Return how many threads to use for so many numbers: torch's own setting at most."""
     return 1 if numbers < SMALL else torch.get_num_threads()
 
 
@@ -68,7 +69,7 @@ def _workers(tables: Any) -> int:
 
 
 def _types(update: Update) -> tuple[Any, Any, Any]:
-    """The types of weights, counters and source; where there is no counter, it does not matter."""
+    """Return the types of weights, counters (any if there is none) and source."""
     assert update.source is not None
     counts = update.source if update.counts is None else update.counts
     return NUMPY[update.param.dtype], NUMPY[counts.dtype], NUMPY[update.source.dtype]
@@ -77,7 +78,7 @@ def _types(update: Update) -> tuple[Any, Any, Any]:
 def _grouped(
     updates: Iterable[Update], key: Callable[[Update], Any]
 ) -> Iterable[tuple[Any, list[Update]]]:
-    """Updates by their kind; those of kind None are left out."""
+    """Group updates by their kind; leave out those of kind None."""
     groups: dict[Any, list[Update]] = defaultdict(list)
     for update in updates:
         kind = key(update)
@@ -87,7 +88,7 @@ def _grouped(
 
 
 def _describe_gradients(group: Sequence[Update]) -> Any:
-    """Records of the kernel that hold the rows of the gradients."""
+    """Return the kernel's records, with the rows of the gradients."""
     tables = np.zeros(len(group), rows.TABLE)
     tables["rows"] = [u.param.shape[0] for u in group]
     tables["dim"] = tables["values_stride"] = [u.param.shape[1] for u in group]
@@ -99,7 +100,7 @@ def _describe_gradients(group: Sequence[Update]) -> Any:
 
 
 def _describe(group: Sequence[Update]) -> Any:
-    """Records of the kernel that hold all of the update."""
+    """Return the kernel's records, with all of the update."""
     tables = _describe_gradients(group)
     tables["weight"] = [u.param.data_ptr() for u in group]
     tables["source"] = [_address(u.source) for u in group]

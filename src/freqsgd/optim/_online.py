@@ -14,7 +14,7 @@ class CountingOptimizer(FrequencyOptimizer):
     """An optimizer that counts the rows of its tables as it goes."""
 
     def counts(self, param: Tensor) -> Tensor:
-        """How often each row was counted (int64). With ``halflife``: rounded, as of now."""
+        """Return how often each row was counted (int64); with ``halflife`` rounded, as of now."""
         group = self._group_of(param)
         state = self.state.get(param, {})
         if "counts" not in state:
@@ -25,7 +25,7 @@ class CountingOptimizer(FrequencyOptimizer):
         return counts.to(torch.int64, copy=True)
 
     def frequencies(self, param: Tensor) -> Tensor:
-        """The frequency of each row per sample, as counted so far; 0 where unseen."""
+        """Return the frequency of each row per sample, as counted so far; 0 where unseen."""
         group = self._group_of(param)
         state = self.state.get(param, {})
         if "counts" not in state:
@@ -55,14 +55,14 @@ class CountingOptimizer(FrequencyOptimizer):
                     "use_reentrant=False, or call optimizer.observe(param, ids) for each batch"
                 )
             raise RuntimeError(
-                f"a table of shape {tuple(param.shape)} has a dense gradient, which does not say "
+                f"the gradient of {self._describe(param)}, a table, is dense and does not say "
                 f"which rows the batch held: {remedy}"
             )
         self._counters(param, group)
         return True
 
     def _one(self, param: Tensor, group: Group) -> float:
-        """What one sample counts now."""
+        """Return what one sample counts now."""
         return present_weight(self.state[param], per_sample(group), group.get("halflife"))
 
 

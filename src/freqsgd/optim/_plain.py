@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from freqsgd.optim._counting import Batch
-from freqsgd.rates import AdamLaw, RateLaw, check_ids
+from freqsgd.optim._parameters import Describe, check_rows
+from freqsgd.rates import AdamLaw, RateLaw
 
 
 @dataclass
@@ -26,8 +27,10 @@ class Update:
 
     A table with an :class:`~freqsgd.rates.AdamLaw` gets the ``squares`` of its gradient, summed per
     column, from ``check``; then the optimizer sets ``scale``, which multiplies each column.
+    ``describe`` names the parameter in messages.
     """
 
+    describe: Describe
     param: Tensor
     law: RateLaw
     maximize: bool
@@ -44,18 +47,18 @@ class Update:
 
     @property
     def sums_squares(self) -> bool:
-        """Whether ``check`` must sum the squares of the gradient."""
+        """Return whether ``check`` must sum the squares of the gradient."""
         return self.table and isinstance(self.law, AdamLaw) and self.grad is not None
 
     def frequencies(self, rows: Tensor | slice) -> Tensor:
-        """The p of the rate law."""
+        """Return the p of the rate law."""
         assert self.source is not None
         source = wide(self.source[rows])
         return torch.where(source == 0, self.unseen, source) / self.n
 
 
 def wide(x: Tensor) -> Tensor:
-    """The widest floats of a tensor's device: frequencies and rates are computed in them."""
+    """Convert to the widest floats of a device, in which frequencies and rates are computed."""
     return x.float() if x.device.type == "mps" else x.double()
 
 
@@ -72,22 +75,21 @@ def check(updates: Sequence[Update]) -> None:
         return
     for update, _ in pairs:
         if update.ids is not None and update.ids.device.type == "cpu":
-            check_ids(update.ids, update.param.shape[0])
+            check_rows(update.param, update.ids, update.describe)
     extremes = [torch.stack(torch.aminmax(grad)).isfinite().all() for _, grad in pairs]
     if not torch.stack([flag.to(extremes[0].device) for flag in extremes]).all():
-        raise non_finite(
-            next(u.param for (u, _), flag in zip(pairs, extremes, strict=True) if not flag)
-        )
+        bad = next(u for (u, _), flag in zip(pairs, extremes, strict=True) if not flag)
+        raise non_finite(bad.describe(bad.param))
     for update in updates:  # a square of float64 may overflow too
         if update.squares is not None and not update.squares.isfinite().all():
-            raise non_finite(update.param)
+            raise non_finite(update.describe(update.param))
 
 
-def non_finite(param: Tensor) -> ValueError:
-    """The error that a gradient with NaN or infinity gives."""
+def non_finite(described: str) -> ValueError:
+    """Return the error that a gradient with NaN or infinity gives."""
     return ValueError(
-        f"the gradient of a parameter of shape {tuple(param.shape)} holds NaN or infinity; nothing "
-        "was updated. Lower lr, bound the steps or the gradients, or look for NaN in the inputs"
+        f"the gradient of {described} holds NaN or infinity; nothing was updated. Lower lr, bound "
+        "the steps or the gradients, or look for NaN in the inputs"
     )
 
 

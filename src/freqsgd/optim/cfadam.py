@@ -22,7 +22,7 @@ from freqsgd.optim._counting import (
 )
 from freqsgd.optim._moments import PROBE, choose_probe, probe_of, rows_now, squares_of
 from freqsgd.optim._online import CountingOptimizer
-from freqsgd.optim._parameters import check_table
+from freqsgd.optim._parameters import check_table, describe
 from freqsgd.optim._plain import Update, wide
 from freqsgd.rates import AdamLaw, check_ids, check_integers, number
 
@@ -160,8 +160,8 @@ class CFAdam(CountingOptimizer):
         for param in counts:
             if id(param) not in known:
                 raise ValueError(
-                    f"counts were given for a tensor of shape {tuple(param.shape)} that is not "
-                    "among the optimizer's parameters"
+                    f"counts were given for {describe(param)} that is not among the optimizer's "
+                    "parameters"
                 )
         groups = []
         for group in optimizer.param_groups:
@@ -176,10 +176,12 @@ class CFAdam(CountingOptimizer):
                 )
             kept = ("lr", "betas", "eps", "weight_decay", "maximize", "fused")
             for table in (True, False):
-                params = [p for p in group["params"] if (p in counts) == table]
-                if params:
+                chosen = [k for k, p in enumerate(group["params"]) if (p in counts) == table]
+                if chosen:
                     shared = {name: copy(group[name]) for name in kept} | options
-                    groups.append({"params": params, "table": table, **shared})
+                    lists = [name for name in ("params", "param_names") if name in group]
+                    shared |= {name: [group[name][k] for k in chosen] for name in lists}
+                    groups.append({**shared, "table": table})
         new = cls(groups)
         for param, count in counts.items():
             new.set_counts(param, count)
@@ -230,7 +232,7 @@ class CFAdam(CountingOptimizer):
             counts: occurrences of each row (an integer tensor)
         """
         self._group_of(param)
-        check_table(param)
+        check_table(param, self._describe)
         check_integers("counts", counts)
         samples = int(counts.sum(dtype=torch.int64))
         self.state[param].update(state_from_counts(param, counts, samples, 1, None))
@@ -315,10 +317,7 @@ class CFAdam(CountingOptimizer):
             ("exp_avg_sq", param.shape),
         ):
             if name in state and getattr(state[name], "shape", None) != shape:
-                raise ValueError(
-                    f"saved {name} does not fit a parameter of shape {tuple(param.shape)}: it must "
-                    f"be a tensor of shape {tuple(shape)}"
-                )
+                raise ValueError(f"saved {name} does not fit: it must have shape {tuple(shape)}")
         if "square_avg" in state and not (
             type(state.get("steps")) is int
             and state["steps"] > 0

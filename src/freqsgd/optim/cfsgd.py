@@ -108,7 +108,7 @@ class CFSGD(CountingOptimizer):
         )
 
     def rates(self, param: Tensor) -> Tensor:
-        """The rate of each row as of now; a single number for an ordinary weight."""
+        """Return the rate of each row as of now; a single number for an ordinary weight."""
         group = self._group_of(param)
         law = self._law(group)
         state = self.state.get(param, {})
@@ -129,7 +129,7 @@ class CFSGD(CountingOptimizer):
             samples: the number of samples (with ``count="batch"``: of batches) they come from
         """
         group = self._group_of(param)
-        check_table(param)
+        check_table(param, self._describe)
         state = state_from_counts(param, counts, samples, per_sample(group), group["halflife"])
         self.state[param].update(state)
 

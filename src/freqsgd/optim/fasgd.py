@@ -11,7 +11,7 @@ from torch import Tensor
 
 from freqsgd.optim._base import FrequencyOptimizer, Group, rates_at
 from freqsgd.optim._counting import COUNTER_KEYS, Batch, State
-from freqsgd.optim._parameters import check_table
+from freqsgd.optim._parameters import Describe, check_table, describe
 from freqsgd.optim._plain import Update
 
 __all__ = ["FASGD"]
@@ -92,17 +92,17 @@ class FASGD(FrequencyOptimizer):
         for param in frequencies:
             if "frequencies" not in self.state.get(param, {}):
                 raise ValueError(
-                    f"frequencies were given for a tensor of shape {tuple(param.shape)} that is "
-                    "not among the parameters"
+                    f"frequencies were given for {self._describe(param)} that is not among the "
+                    "parameters"
                 )
 
     def frequencies(self, param: Tensor) -> Tensor:
-        """The frequencies of a table's rows, as given."""
+        """Return the frequencies of a table's rows, as given."""
         self._group_of(param)
         return self._given(param).clone()
 
     def rates(self, param: Tensor) -> Tensor:
-        """The rate of each row as of now; a single number for an ordinary weight."""
+        """Return the rate of each row as of now; a single number for an ordinary weight."""
         group = self._group_of(param)
         law = self._law(group)
         if "frequencies" not in self.state.get(param, {}):
@@ -113,18 +113,21 @@ class FASGD(FrequencyOptimizer):
     def set_frequencies(self, param: Tensor, frequencies: Tensor) -> None:
         """Give a table its frequencies: new ones, or those of a table that has grown."""
         group = self._group_of(param)
-        _check_frequencies(param, frequencies, group["tokens_per_sample"])
+        _check_frequencies(param, frequencies, self._describe, group["tokens_per_sample"])
         dtype = frequencies.dtype if frequencies.dtype == torch.float64 else torch.float32
         self.state[param]["frequencies"] = frequencies.detach().to(param.device, dtype, copy=True)
 
     def _given(self, param: Tensor) -> Tensor:
         frequencies: Tensor | None = self.state.get(param, {}).get("frequencies")
         if frequencies is None:
-            raise ValueError(
-                f"no frequencies for the table of shape {tuple(param.shape)}: pass frequencies= "
-                "(freqsgd.token_frequencies counts them), or use CFSGD, which counts as it goes"
-            )
+            raise self._no_frequencies(param)
         return frequencies
+
+    def _no_frequencies(self, param: Tensor) -> ValueError:
+        return ValueError(
+            f"no frequencies for {self._describe(param)}, a table: pass frequencies= "
+            "(freqsgd.token_frequencies counts them), or use CFSGD, which counts as it goes"
+        )
 
     # ---- what FrequencyOptimizer asks --------------------------------------------------------
 
@@ -142,24 +145,24 @@ class FASGD(FrequencyOptimizer):
                 f"{len(given)} tensors of frequencies for {len(params)} parameters: give a list "
                 "with one entry per parameter (None for ordinary weights) or a dict"
             )
-        tables = [(p, f) for p, f in zip(params, given, strict=True) if f is not None]
-        for param, frequencies in tables:
-            _check_frequencies(param, frequencies, group["tokens_per_sample"])
-        for param, frequencies in tables:
-            self.set_frequencies(param, frequencies)
-        if group["table"]:
-            for param in params:
-                self._given(param)
+        for param, frequencies in zip(params, given, strict=True):
+            if frequencies is not None:
+                _check_frequencies(param, frequencies, self._describe, group["tokens_per_sample"])
+            elif group["table"]:
+                raise self._no_frequencies(param)
+        for param, frequencies in zip(params, given, strict=True):
+            if frequencies is not None:
+                self.set_frequencies(param, frequencies)
 
     def _check_saved(self, param: Tensor, state: State) -> None:
         super()._check_saved(param, state)
         if "frequencies" in self.state.get(param, {}) and "frequencies" not in state:
             raise ValueError(
-                f"this is not the state of a {type(self).__name__}: it has no frequencies for the "
-                f"table of shape {tuple(param.shape)}. Load it into the optimizer that saved it"
+                f"this is not the state of a {type(self).__name__}: it has no frequencies for a "
+                "table. Load it into the optimizer that saved it"
             )
         if "frequencies" in state:
-            _check_frequencies(param, state["frequencies"])
+            _check_frequencies(param, state["frequencies"], describe)
             if state["frequencies"].dtype not in (torch.float32, torch.float64):
                 raise ValueError("saved frequencies have lost precision: the file is damaged")
 
@@ -174,12 +177,12 @@ class FASGD(FrequencyOptimizer):
             return False
         if len(self._given(param)) != len(param):
             raise RuntimeError(
-                f"a table of {len(param)} rows has {len(self._given(param))} frequencies: call "
+                f"{self._describe(param)} has {len(self._given(param))} frequencies: call "
                 "optimizer.set_frequencies(param, frequencies) after adding rows"
             )
         if group["weight_decay"] > 0 and update.ids is None and not observed:
             raise RuntimeError(
-                f"a table of shape {tuple(param.shape)} has a dense gradient, which does not say "
+                f"the gradient of {self._describe(param)}, a table, is dense and does not say "
                 "which rows the batch held, and weight decay needs that: call freqsgd.watch(model, "
                 "optimizer) once, or optimizer.observe(param, ids) for each batch"
             )
@@ -191,22 +194,23 @@ class FASGD(FrequencyOptimizer):
 
 
 def _check_frequencies(
-    param: Tensor, frequencies: Tensor, tokens_per_sample: float = math.inf
+    param: Tensor, frequencies: Tensor, describe: Describe, tokens_per_sample: float = math.inf
 ) -> None:
-    check_table(param)
+    check_table(param, describe)
     if not isinstance(frequencies, Tensor) or not frequencies.is_floating_point():
         kind = frequencies.dtype if isinstance(frequencies, Tensor) else type(frequencies).__name__
-        raise TypeError(f"frequencies must be a tensor of floats, got {kind}")
+        raise TypeError(f"frequencies must be a tensor of floats, got {kind} for {describe(param)}")
     if frequencies.shape != (len(param),):
         raise ValueError(
-            f"frequencies must hold one number for each of {len(param)} rows, got shape "
-            f"{tuple(frequencies.shape)}"
+            f"frequencies must hold one number for each of {len(param)} rows of {describe(param)}, "
+            f"got shape {tuple(frequencies.shape)}"
         )
     wrong = ~((frequencies > 0) & (frequencies <= tokens_per_sample) & frequencies.isfinite())
     if wrong.any():
         row = int(wrong.nonzero()[0])
         raise ValueError(
             f"frequencies are per sample and must lie in (0, tokens_per_sample={tokens_per_sample}]"
-            f", got {frequencies[row].item():g} for row {row}. Divide counts by the number of "
-            "samples; a token that occurs several times in a sample needs tokens_per_sample"
+            f", got {frequencies[row].item():g} for row {row} of {describe(param)}. Divide counts "
+            "by the number of samples; a token that occurs several times in a sample needs "
+            "tokens_per_sample"
         )

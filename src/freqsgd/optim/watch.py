@@ -32,6 +32,8 @@ class Observer(Protocol):
     def observe(self, param: Tensor, ids: Tensor) -> None:
         """Take in the ids of a forward pass."""
 
+    def _learn_names(self, model: nn.Module) -> None: ...
+
     def _mark_table(self, param: Tensor) -> None: ...
 
     def _add_moments(self, param: Tensor, moments: Tensor) -> None: ...
@@ -115,6 +117,8 @@ class Watch:
         ]
         self.attach(optimizer)
         optimizer._watches.append(self)
+        whole: Any = model.module if isinstance(model, DistributedDataParallel) else model
+        optimizer._learn_names(whole)
         for module in self._modules:
             optimizer._mark_table(module.weight)
 
@@ -123,7 +127,7 @@ class Watch:
 
     @property
     def gathers(self) -> bool:
-        """Whether other ranks take part."""
+        """Return whether other ranks take part."""
         return self._process_group is not None
 
     def attach(self, optimizer: Observer) -> None:
@@ -135,7 +139,7 @@ class Watch:
         return None if self._reference is None else self._reference()
 
     def watches(self, param: Tensor) -> bool:
-        """Whether ``param`` is a table whose forward passes are counted."""
+        """Return whether ``param`` is a table whose forward passes are counted."""
         return any(param is module.weight for module in self._modules)
 
     def observe(self, module: Any, args: Any, kwargs: Any, output: Tensor) -> None:
@@ -168,7 +172,7 @@ class Watch:
             self._optimizer._add_moments(param, moments)
 
     def gather(self) -> dict[Tensor, list[Observation]]:
-        """What all ranks have observed since the last step, by ``observe`` too.
+        """Return what all ranks have observed since the last step, by ``observe`` too.
 
         Every rank takes part in every step, with or without observations.
         """
