@@ -16,7 +16,7 @@ from freqsgd import CFSGD, FASGD, CFAdam
 ROWS = 12
 
 
-def fasgd(params, lr, **options):
+def fasgd(params, lr, by_group=False, **options):
     """FASGD with made-up frequencies for every matrix of ROWS rows."""
     groups = [g if isinstance(g, dict) else {"params": [g]} for g in params]
     groups = [{**g, "params": list(g["params"])} for g in groups]
@@ -26,6 +26,8 @@ def fasgd(params, lr, **options):
         for p in g["params"]
         if p.shape[0] == ROWS
     }
+    if by_group:
+        return FASGD([{**g, "frequencies": frequencies} for g in groups], lr, **options)
     return FASGD(groups, lr, frequencies=frequencies, **options)
 
 
@@ -46,6 +48,7 @@ OPTIMIZERS = {
     "cfadam-unbounded": (ours(CFAdam, clip=None), 0.02, True),
     "cfadam-decay": (ours(CFAdam, weight_decay=1e-3, weight_decay_power=0.5), 0.02, True),
     "fasgd": (ours(fasgd), 0.1, True),
+    "fasgd-by-group": (ours(fasgd, by_group=True), 0.1, True),
     "fasgd-decay-plain": (ours(fasgd, weight_decay=1e-3, fused=False), 0.1, True),
     "sgd": (torch.optim.SGD, 0.2, True),
     "adagrad": (torch.optim.Adagrad, 0.1, True),
@@ -241,7 +244,8 @@ def test_groups_keep_their_own_learning_rate(name):
     net = Net(dense=whole)
     opt = make([{"params": [net.table.weight], "lr": 0.0}, {"params": [net.bag.weight]}], lr=lr)
     if whole:
-        opt.add_param_group({"params": list(net.head.parameters()), "lr": 0.0})
+        ordinary = {"frequencies": None} if name == "fasgd-by-group" else {}
+        opt.add_param_group({"params": list(net.head.parameters()), "lr": 0.0, **ordinary})
     before = copy.deepcopy(net.state_dict())
     train(net, opt, 3)
     after = net.state_dict()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -33,7 +35,7 @@ def test_the_signatures_are_those_that_others_build_on():
     end = [("maximize", False), ("fused", None)]
     empty = inspect.Parameter.empty
     cfsgd = [("lr", empty), *power, ("count", "occurrence"), per_sample, *decay, ("halflife", None)]
-    fasgd = [("lr", empty), ("frequencies", empty), *power, per_sample, *decay]
+    fasgd = [("lr", empty), ("frequencies", "required"), *power, per_sample, *decay]
     assert shape(CFSGD) == ([*cfsgd, *end], {inspect.Parameter.KEYWORD_ONLY})
     assert shape(FASGD) == ([*fasgd, *end], {inspect.Parameter.KEYWORD_ONLY})
 
@@ -119,13 +121,112 @@ def test_senseless_frequencies_are_refused(frequencies, error, message):
 
 
 def test_missing_frequencies_are_refused():
-    with pytest.raises(TypeError, match="frequencies"):
+    with pytest.raises(ValueError, match=r"group 0 \(a parameter of shape \(4, 2\)\) has no freq"):
         FASGD([table()], 0.1)
     emb = nn.Embedding(4, 2, sparse=True)
     opt = FASGD(emb.parameters(), 0.1, frequencies=None)
     emb(torch.tensor([1])).sum().backward()
     with pytest.raises(ValueError, match="no frequencies for a parameter of shape"):
         opt.step()
+
+
+SKEWED = torch.tensor([0.9, 0.5, 0.1, 0.01])
+
+
+def test_groups_bring_their_own_frequencies():
+    one, two, bias = table(), table(), nn.Parameter(torch.zeros(3))
+    twins = [nn.Parameter(p.detach().clone()) for p in (one, two, bias)]
+    opt = FASGD([{"params": [one], "frequencies": SKEWED}], 0.1)
+    opt.add_param_group({"params": [two, bias], "frequencies": {two: UNIFORM}})
+    together = FASGD(twins, 0.1, frequencies=[SKEWED, UNIFORM, None])
+    for p, twin in zip((one, two, bias), twins, strict=True):
+        p.grad, twin.grad = torch.ones_like(p), torch.ones_like(p)
+    opt.step()
+    together.step()
+    for p, twin in zip((one, two, bias), twins, strict=True):
+        assert torch.equal(p, twin)
+    assert torch.equal(opt.frequencies(one), SKEWED)
+    assert torch.equal(opt.frequencies(two), UNIFORM)
+    assert opt.rates(bias).shape == ()
+
+
+def test_a_group_takes_the_frequencies_of_the_constructor_unless_it_brings_its_own():
+    one, two = table(), table()
+    opt = FASGD(
+        [{"params": [one]}, {"params": [two], "frequencies": SKEWED}], 1, frequencies=UNIFORM
+    )
+    assert torch.equal(opt.frequencies(one), UNIFORM)
+    assert torch.equal(opt.frequencies(two), SKEWED)
+    opt.add_param_group({"params": [nn.Parameter(torch.zeros(3))]})  # ordinary weights
+
+
+def without_change(opt):
+    return opt
+
+
+def pickled(opt):
+    return pickle.loads(pickle.dumps(opt))
+
+
+def loaded(opt):
+    opt.load_state_dict(opt.state_dict())
+    return opt
+
+
+@pytest.mark.parametrize("become", [without_change, copy.deepcopy, pickled, loaded])
+def test_a_group_without_frequencies_is_refused_by_name(become):
+    groups = [
+        {"params": [("user", table())], "frequencies": SKEWED},
+        {"params": [("item", table()), ("bias", nn.Parameter(torch.zeros(3)))]},
+    ]
+    with pytest.raises(ValueError, match=r"group 1 \(parameter 'item' .* 'bias' .*\) has no freq"):
+        FASGD(groups, 0.1)
+    opt = become(FASGD(groups[:1], 0.1))
+    before = opt.state_dict()
+    with pytest.raises(ValueError, match=r"group 1 \(parameter 'item' .*\) has no frequencies"):
+        opt.add_param_group(groups[1])
+    assert len(opt.param_groups) == 1
+    assert opt.state_dict()["param_groups"] == before["param_groups"]
+    opt.add_param_group({**groups[1], "frequencies": None})
+    assert torch.equal(opt.frequencies(opt.param_groups[0]["params"][0]), SKEWED)
+
+
+def test_many_parameters_of_a_group_without_frequencies_are_abbreviated():
+    with pytest.raises(ValueError, match=r"\(3, 2\), \.\.\.\) has no frequencies"):
+        FASGD([table(rows) for rows in (1, 2, 3, 4, 5)], 0.1)
+
+
+def test_a_misspelt_option_is_told_before_missing_frequencies():
+    with pytest.raises(ValueError, match="'frequences'; did you mean 'frequencies'"):
+        FASGD([{"params": [table()], "frequences": UNIFORM}], 0.1)
+
+
+def test_a_refused_group_leaves_nothing_behind():
+    opt = FASGD([table()], 0.1, frequencies=UNIFORM)
+    one, two = table(), table()
+    with pytest.raises(ValueError, match="no frequencies for a parameter"):
+        opt.add_param_group({"params": [one, two], "table": True, "frequencies": [UNIFORM, None]})
+    assert opt.state_dict()["state"].keys() == {0}
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_groups_can_be_used_again(named):
+    """torch fills in and keeps the dicts that it is given; generators end after the first use."""
+    emb = nn.Embedding(4, 2)
+    params = emb.named_parameters() if named else emb.parameters()
+    groups = [{"params": params, "frequencies": SKEWED, "max_lr": 0.2}]
+    for lr in (0.1, 0.3):
+        opt = FASGD(groups, lr)
+        assert opt.rates(emb.weight).tolist() == pytest.approx(
+            (lr / SKEWED.sqrt()).clamp(max=0.2).tolist()
+        )
+    with pytest.raises(ValueError, match="CFSGD has no option 'frequencies'"):
+        CFSGD(groups, 0.1)
+    del groups[0]["frequencies"]
+    for _ in range(2):
+        with pytest.raises(ValueError, match="has no frequencies"):
+            FASGD(groups, 0.1)
+    FASGD(groups, 0.1, frequencies=SKEWED)
 
 
 def test_frequencies_above_one_need_as_many_tokens_per_sample():

@@ -117,7 +117,9 @@ class FrequencyOptimizer(Optimizer):
                 raise ValueError(f"{type(self).__name__} has no option {key!r}{hint}")
         options = self._renamed({**self.defaults, **param_group})
         self._check_group(options)
-        super().add_param_group(param_group)
+        if isinstance(param_group["params"], Iterator):
+            param_group["params"] = list(param_group["params"])
+        super().add_param_group(dict(param_group))  # a copy: the caller may use its own again
         group = self.param_groups[-1]
         group.update(self._renamed(group))
         group.pop("max_lr", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -37,7 +37,9 @@ class FASGD(FrequencyOptimizer):
         frequencies: of every row of a table, per sample, in (0, ``tokens_per_sample``];
             :func:`freqsgd.token_frequencies` makes them. A tensor for a group that holds one table;
             a list, one entry per parameter of the group, or a dict {parameter: tensor} for more,
-            None or no entry for ordinary weights
+            None or no entry for ordinary weights. They hold for every group that has no
+            ``"frequencies"`` of its own. If they are left out, every group must have its own,
+            None for ordinary weights
         power, max_lr, tokens_per_sample, weight_decay, weight_decay_power, maximize, fused: as for
             :class:`freqsgd.CFSGD`
 
@@ -46,6 +48,15 @@ class FASGD(FrequencyOptimizer):
         >>> opt = FASGD(emb.parameters(), lr=0.1, frequencies=torch.tensor([1.0, 0.25, 0.01, 0.01]))
         >>> opt.rates(emb.weight)
         tensor([0.1000, 0.2000, 1.0000, 1.0000], dtype=torch.float64)
+
+        Each group with its own:
+
+        >>> user, item = torch.nn.Embedding(2, 8), torch.nn.Embedding(4, 8)
+        >>> groups = [
+        ...     {"params": user.parameters(), "frequencies": torch.tensor([0.9, 0.1])},
+        ...     {"params": item.parameters(), "frequencies": torch.full((4,), 0.25)},
+        ... ]
+        >>> opt = FASGD(groups, lr=0.1)
 
     Reference:
         Li et al., Frequency-aware SGD for Efficient Embedding Learning with Provable Benefits,
@@ -61,7 +72,9 @@ class FASGD(FrequencyOptimizer):
         params: Any,
         lr: float | Tensor,
         *,
-        frequencies: Tensor | list[Tensor | None] | Mapping[Tensor, Tensor] | None,
+        frequencies: (
+            Tensor | list[Tensor | None] | Mapping[Tensor, Tensor] | Literal["required"] | None
+        ) = "required",
         power: float = 0.5,
         max_lr: float | None = None,
         tokens_per_sample: int = 1,
@@ -86,7 +99,8 @@ class FASGD(FrequencyOptimizer):
         )
         if isinstance(frequencies, Mapping):
             self._check_used(frequencies)
-        self.defaults["frequencies"] = None  # they live in the state of their tables
+        if not isinstance(frequencies, str):
+            self.defaults["frequencies"] = None  # they live in the state of their tables
 
     def _check_used(self, frequencies: Mapping[Tensor, Tensor]) -> None:
         for param in frequencies:
@@ -134,6 +148,13 @@ class FASGD(FrequencyOptimizer):
     def _check_params(self, group: Group) -> None:
         super()._check_params(group)
         params, given = group["params"], group.pop("frequencies", None)
+        if isinstance(given, str):
+            some = [self._describe(param) for param in params[:3]] + ["..."] * (len(params) > 3)
+            raise ValueError(
+                f"parameter group {len(self.param_groups) - 1} ({', '.join(some)}) has no "
+                'frequencies: pass frequencies= to FASGD, or "frequencies" in the group, which is '
+                "None for ordinary weights"
+            )
         if isinstance(given, Tensor):
             given = [given]
         if isinstance(given, Mapping):
