@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.amp.grad_scaler import GradScaler
 from torch.autograd.function import once_differentiable
 from torch.autograd.graph import increment_version
 from torch.nn.parallel import DistributedDataParallel
@@ -69,9 +67,12 @@ class CFEmbedding(nn.Module):
 
     Note:
         Every backward pass through a lookup is one step: there is no gradient accumulation and
-        nothing to clip. ``GradScaler`` scales gradients that are applied at once, and DDP averages
-        gradients that do not exist here: both are refused; use ``nn.Embedding`` with
-        :class:`freqsgd.CFSGD`. In evaluation mode, or with gradients disabled, rows do not change.
+        nothing to clip. DDP averages gradients that do not exist here and is refused. Do not use a
+        ``GradScaler``: gradients are applied while they are scaled, before it can unscale them. A
+        backward pass does not show that its loss was scaled, so this is not detected until a
+        gradient overflows, which raises an error. For both, use ``nn.Embedding`` with
+        :class:`freqsgd.CFSGD`; bfloat16 autocast needs no scaler. In evaluation mode, or with
+        gradients disabled, rows do not change.
     """
 
     weight: Tensor
@@ -159,7 +160,6 @@ class CFEmbedding(nn.Module):
         self._sizes = np.array(sizes, np.int64)
         self._starts = np.cumsum([0, *sizes[:-1]])
         self._anchor = torch.empty(0, requires_grad=True)  # makes autograd call backward
-        self._backwards = 0
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -213,7 +213,7 @@ class CFEmbedding(nn.Module):
         return out.view(shape)
 
     def extra_repr(self) -> str:
-        """What ``repr`` shows."""
+        """Return what ``repr`` shows."""
         sizes = self.num_embeddings if self.fields else self.num_embeddings[0]
         return f"{sizes}, {self.embedding_dim}, lr={self._law().lr}, pooling={self.pooling!r}"
 
@@ -230,7 +230,7 @@ class CFEmbedding(nn.Module):
         return RateLaw(lr=number("lr", lr), power=self.power, max_lr=self.max_lr, **decay)
 
     def _as_matrix(self, ids: Tensor) -> Tensor:
-        """Ids as (samples, fields), (samples, ids of a sum) or (ids, 1)."""
+        """Return ids as (samples, fields), (samples, ids of a sum) or (ids, 1)."""
         if self.fields or self.pooling:
             ids = ids.flatten(0, -2) if ids.dim() > 1 else ids.unsqueeze(0)
         else:
@@ -261,7 +261,6 @@ class CFEmbedding(nn.Module):
         return out
 
     def _update(self, matrix: Tensor, grad: Tensor) -> None:
-        self._refuse_grad_scaler()
         grad = grad.resolve_neg().contiguous()
         tables = self._describe(matrix, grad)
         kind = _fused.NUMPY[self.weight.dtype]
@@ -273,7 +272,10 @@ class CFEmbedding(nn.Module):
         if self.rule == "adam":
             whole["squares"], whole["squares_stride"] = squares.ctypes.data, self._columns
         if rows.find_bad(whole, kind, workers) is not None:
-            raise non_finite(describe(self.weight))
+            raise ValueError(
+                f"{non_finite(describe(self.weight))}. CFEmbedding cannot be used with a "
+                "GradScaler: use bfloat16 autocast without one, or nn.Embedding with CFSGD"
+            )
 
         state: State = {
             "counts": self.counts,
@@ -330,7 +332,7 @@ class CFEmbedding(nn.Module):
         return law.scale(moments, int(self.steps)).astype(kind)
 
     def _describe(self, ids: Tensor, grad: Tensor) -> Any:
-        """The update as records of the kernel, one per field."""
+        """Return the update as records of the kernel, one per field."""
         fields, dim = len(self._sizes), self.embedding_dim
         field = np.arange(fields)
         tables = np.zeros(fields, rows.TABLE)
@@ -352,26 +354,6 @@ class CFEmbedding(nn.Module):
         tables["sign"] = 1.0
         return tables
 
-    def _refuse_grad_scaler(self) -> None:
-        """Raise if a GradScaler is at work in this process.
-
-        Nothing in a backward pass tells, so look for one; that takes some milliseconds, so look at
-        backward passes 1, 2, 4, 8 and so on.
-        """
-        self._backwards += 1
-        if self._backwards & (self._backwards - 1):
-            return
-        for thing in gc.get_objects():
-            if (
-                issubclass(type(thing), GradScaler)
-                and thing.is_enabled()
-                and thing._scale is not None
-            ):
-                raise RuntimeError(
-                    "CFEmbedding applies gradients in backward and cannot undo a GradScaler's "
-                    "scale: use bfloat16 autocast without a scaler, or nn.Embedding with CFSGD"
-                )
-
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         counts, seen = (state_dict.get(prefix + name) for name in ("counts", "seen"))
         if counts is not None and seen is not None:
@@ -381,7 +363,7 @@ class CFEmbedding(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_leader": None, "_backwards": 0}  # a copy follows nobody
+        return {**self.__dict__, "_leader": None}  # a copy follows nobody
 
 
 def _refuse_options(rule: str, **options: tuple[Any, Any]) -> None:
