@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freqsgd.kernels.machine import prefetch_row, prefetch_row_only
-from freqsgd.kernels.vector import LANES, load, splat, store, total
+from freqsgd.kernels.simd import LANES, load, splat, store, total
 
 __all__ = ["touch_rows"]
 

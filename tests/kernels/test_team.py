@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from freqsgd.kernels import team
-from freqsgd.kernels.team import Team
+from freqsgd.kernels import threads as team
+from freqsgd.kernels.threads import Team
 
 
 class Machine:

@@ -12,7 +12,7 @@ import numpy as np
 
 from freqsgd.kernels.fm_job import columns_of
 from freqsgd.kernels.machine import BLOCK, array_at, compiled, inlined, prefetch
-from freqsgd.kernels.vector import LANES, load, number_at, set_number, splat, store
+from freqsgd.kernels.simd import LANES, load, number_at, set_number, splat, store
 
 __all__ = ["add_sums", "count", "find_frequencies", "find_occurrences", "row_scratch"]
 

@@ -19,7 +19,7 @@ from freqsgd.kernels.fm_job import (
 from freqsgd.kernels.fm_occurrences import add_sums, count, find_frequencies, find_occurrences
 from freqsgd.kernels.machine import array_at, compiled, prefetch_row, prefetch_row_only
 from freqsgd.kernels.rows import decay, rate
-from freqsgd.kernels.vector import LANES, load, root, splat, store
+from freqsgd.kernels.simd import LANES, load, root, splat, store
 
 __all__ = ["update_bias", "update_field"]
 

@@ -7,7 +7,6 @@ from collections import namedtuple
 
 import numpy as np
 
-from freqsgd.kernels.exponential import exp_of_minus_abs
 from freqsgd.kernels.fm_job import AHEAD, CHUNK, batch_of
 from freqsgd.kernels.machine import (
     BLOCK,
@@ -17,7 +16,16 @@ from freqsgd.kernels.machine import (
     prefetch_only,
     prefetch_row_only,
 )
-from freqsgd.kernels.vector import LANES, load, number_at, set_number, splat, store, total
+from freqsgd.kernels.simd import (
+    LANES,
+    exp_of_minus_abs,
+    load,
+    number_at,
+    set_number,
+    splat,
+    store,
+    total,
+)
 
 __all__ = ["predict_chunk", "sample_scratch"]
 

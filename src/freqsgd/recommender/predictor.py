@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from freqsgd.errors import DataError
 from freqsgd.kernels.fm import step_kernel
 from freqsgd.kernels.fm_job import JOB
-from freqsgd.kernels.team import Team
-from freqsgd.kernels.threads import run
+from freqsgd.kernels.threads import Team, run
 from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.runs.torch_threads import network_threads, torch_threads
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from freqsgd.kernels.machine import compiled
-from freqsgd.kernels.vector import LANES
+from freqsgd.kernels.simd import LANES
 
 __all__ = [
     "COLUMNS",

@@ -7,11 +7,21 @@ import math
 import numba
 import numpy as np
 
-from freqsgd.kernels.exponential import exp_of_minus_abs
 from freqsgd.kernels.machine import compiled, pointer
-from freqsgd.kernels.tile import add_dots, put_sums, zeros
-from freqsgd.kernels.vector import LANES, load, number_at, set_number, splat, store, total
-from freqsgd.kernels.word2vec_job import (
+from freqsgd.kernels.simd import (
+    LANES,
+    add_dots,
+    exp_of_minus_abs,
+    load,
+    number_at,
+    put_sums,
+    set_number,
+    splat,
+    store,
+    total,
+    zeros,
+)
+from freqsgd.kernels.words_job import (
     COLUMNS,
     GUARD,
     PARTS,
@@ -20,7 +30,7 @@ from freqsgd.kernels.word2vec_job import (
     band_width,
     row_bytes_of,
 )
-from freqsgd.kernels.word2vec_plan import is_centre
+from freqsgd.kernels.words_plan import is_centre
 
 __all__ = ["find_products", "gather"]
 

@@ -8,9 +8,8 @@ import numba
 import numpy as np
 
 from freqsgd.kernels.machine import compiled, pointer
-from freqsgd.kernels.tile import add_outer, put, zeros
-from freqsgd.kernels.vector import load, number_at, set_number, splat, store
-from freqsgd.kernels.word2vec_job import GUARD, PARTS, ROWS, VECTOR_BYTES, band_width, row_bytes_of
+from freqsgd.kernels.simd import add_outer, load, number_at, put, set_number, splat, store, zeros
+from freqsgd.kernels.words_job import GUARD, PARTS, ROWS, VECTOR_BYTES, band_width, row_bytes_of
 
 __all__ = ["adagrad", "update_one", "update_three", "update_two"]
 

@@ -1,4 +1,4 @@
-r"""CBOW and Skip-Gram with negative sampling: synchronous blocks of a fixed number of words.
+"""CBOW and Skip-Gram with negative sampling: synchronous blocks of a fixed number of words.
 
 A skip-gram sample is a pair: the input vector u of a centre word j predicts a word i of its window,
 whose output vector is v. A CBOW sample is a position i: u is the mean of its window's input
@@ -29,8 +29,8 @@ import numba
 import numpy as np
 
 from freqsgd.kernels.machine import compiled, idle, increment, kernel, read, take_ready
-from freqsgd.kernels.vector import LANES
-from freqsgd.kernels.word2vec_job import (
+from freqsgd.kernels.simd import LANES
+from freqsgd.kernels.words_job import (
     COLUMNS,
     JOB,
     PARTS,
@@ -39,12 +39,11 @@ from freqsgd.kernels.word2vec_job import (
     band_width,
     row_bytes_of,
 )
-from freqsgd.kernels.word2vec_plan import make_plan
-from freqsgd.kernels.word2vec_products import find_products, gather
-from freqsgd.kernels.word2vec_update import adagrad, update_one, update_three, update_two
+from freqsgd.kernels.words_plan import make_plan
+from freqsgd.kernels.words_products import find_products, gather
+from freqsgd.kernels.words_update import adagrad, update_one, update_three, update_two
 
 __all__ = ["block_kernel"]
-
 
 # Units of a block, in order: the plan, parts of the gathering, parts of the products, slices of the
 # update, and parts of row-wise Adagrad.

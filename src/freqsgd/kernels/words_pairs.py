@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freqsgd.kernels.machine import compiled, kernel, pointer, take
+from freqsgd.kernels.simd import LANES, load, number_at, splat, total
 from freqsgd.kernels.threads import run
-from freqsgd.kernels.vector import LANES, load, number_at, splat, total
 
 __all__ = ["pair_products"]
 
