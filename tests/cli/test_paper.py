@@ -19,7 +19,7 @@ pytest.importorskip("plotly", reason='needs plotly: pip install "freqsgd[cli]"')
 pytest.importorskip("matplotlib", reason='needs matplotlib: pip install "freqsgd[cli]"')
 
 from freqsgd.cli import paper as command_module
-from freqsgd.cli.paper_table import print_paper
+from freqsgd.cli.paper import print_paper
 from freqsgd.paper import running
 from freqsgd.paper.running import chosen_figures, run_paper
 from tests.paper.tiny import PROGRAM, ROOT, figure

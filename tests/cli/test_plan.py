@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from freqsgd.cli.app import app
-from freqsgd.cli.quantity import quantity
+from freqsgd.cli.numbers import quantity
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.planner import measure as measuring
 from freqsgd.planner.speed import KIND

@@ -10,8 +10,7 @@ import typer
 
 from freqsgd.cli.bench_table import print_bench
 from freqsgd.cli.progress import Watcher, console
-from freqsgd.cli.targets import target
-from freqsgd.cli.threads import use_threads
+from freqsgd.cli.session import target, use_threads
 from freqsgd.files import check_target
 
 __all__ = ["bench"]

@@ -11,9 +11,8 @@ import typer
 from freqsgd.cli.one_pass import compare_one_pass, one_pass_rules
 from freqsgd.cli.options import rates, rule_options, takes, words
 from freqsgd.cli.request import PresetName, Request, plans, request
-from freqsgd.cli.session import REPORT, any_session, command_line
+from freqsgd.cli.session import REPORT, any_session, command_line, target
 from freqsgd.cli.table import print_results
-from freqsgd.cli.targets import target
 from freqsgd.errors import DataError
 from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.report import write_report

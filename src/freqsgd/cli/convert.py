@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from freqsgd.cli.targets import target
+from freqsgd.cli.session import target
 
 __all__ = ["convert"]
 

@@ -8,11 +8,11 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from freqsgd.cli.numbers import quantity
 from freqsgd.cli.options import option, takes, words
 from freqsgd.cli.plan_size import size_options
 from freqsgd.cli.plan_table import print_plan
-from freqsgd.cli.quantity import quantity
-from freqsgd.cli.targets import named_files, target
+from freqsgd.cli.session import named_files, target
 from freqsgd.errors import DataError
 from freqsgd.files import check_target, write_json
 from freqsgd.planner.document import plan as make_plan

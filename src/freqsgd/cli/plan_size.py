@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+from freqsgd.cli.numbers import quantity
 from freqsgd.cli.one_pass_options import stream_settings
 from freqsgd.cli.options import COLUMNS, SEPARATOR, column_names, option, words
 from freqsgd.cli.progress import Watcher
-from freqsgd.cli.quantity import quantity
 from freqsgd.errors import DataError
 from freqsgd.inspection.options import InspectionOptions
 from freqsgd.planner.workload import Workload, of_fields, of_model

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from freqsgd.cli.options import column_names
-from freqsgd.cli.targets import target
-from freqsgd.cli.threads import use_threads
+from freqsgd.cli.session import target, use_threads
 from freqsgd.files import is_stream
 from freqsgd.tables.dialect import Dialect
 

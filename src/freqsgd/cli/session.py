@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from freqsgd.cli.progress import Watcher, console
-from freqsgd.cli.threads import use_threads
-from freqsgd.errors import InterruptedFitError
-from freqsgd.files import check_apart
+from freqsgd.errors import DataError, InterruptedFitError
+from freqsgd.files import check_apart, make_folder, read_file, read_json, write_json
 from freqsgd.tables.loading import load, open_stream
 from freqsgd.tables.spec import DataOptions, StreamOptions
 from freqsgd.words.loading import load_text
@@ -27,7 +26,18 @@ if TYPE_CHECKING:
     from freqsgd.tables.stream import Stream
     from freqsgd.words.corpus import Corpus
 
-__all__ = ["REPORT", "any_session", "check_inputs", "command_line", "session", "stream_session"]
+__all__ = [
+    "REPORT",
+    "any_session",
+    "check_inputs",
+    "command_line",
+    "named_files",
+    "present",
+    "session",
+    "stream_session",
+    "target",
+    "use_threads",
+]
 
 REPORT = "report.html"
 
@@ -120,3 +130,87 @@ def command_line() -> str:
         if os.environ.get("GROUP_WORLD_SIZE", "1") != "1":
             start[1:1] = ["--nnodes", os.environ["GROUP_WORLD_SIZE"]]
     return shlex.join([*start, "freqsgd", *(part for part in sys.argv[1:] if part != "--resume")])
+
+
+_UsageError: Any = typer.BadParameter.__base__
+
+
+def target(text: str, **more: Any) -> Any:
+    """Make the option ``--out``, which names a file or folder to write."""
+    return typer.Option("--out", help=text, parser=_named, metavar="PATH", **more)
+
+
+def _named(text: str) -> Path:
+    if text == "":  # which Path would take for the current folder
+        raise _UsageError("--out is empty: name a file or folder")
+    return Path(text)
+
+
+def named_files(context: typer.Context) -> list[Path]:
+    """List what other options of a command name, so that --out is none of it."""
+    named = (value for name, value in context.params.items() if name != "out")
+    return [Path(value) for value in named if isinstance(value, str | Path) and str(value)]
+
+
+MOST = 1024  # far more than help; tens of thousands exhaust the system
+
+
+def use_threads(threads: int | None) -> None:
+    """Use so many; None leaves it to torch."""
+    if threads is not None:
+        if threads < 1:
+            raise DataError(f"--threads must be at least 1, got {threads}")
+        if threads > MOST:
+            raise DataError(f"--threads must be at most {MOST:,}, got {threads:,}")
+        import torch  # which commands that take no --threads do without
+
+        torch.set_num_threads(threads)
+
+
+def present(
+    name: str,
+    make: Callable[..., dict[str, Any]],
+    show: Callable[[dict[str, Any]], None],
+    write: Callable[[dict[str, Any], Path], Path],
+    out: Path | None,
+) -> None:
+    """Make a document, write it and its page into the folder, then show it.
+
+    Args:
+        name: of its file
+        make: takes ``progress`` and ``command``
+        show: prints it
+        write: writes its page into a folder, and says where that is
+        out: the folder, if it is to be written
+    """
+    if out is not None:
+        make_folder(out)
+        _check_own(out / name)
+    try:
+        with Watcher() as watcher:
+            document = make(progress=watcher.loading, command=command_line())
+        if out is not None:
+            write_json(out / name, document)
+            page = write(document, out)
+        show(document)
+        if out is not None:
+            print(f"\nreport: {page}")
+    except KeyboardInterrupt:
+        console.print("\ninterrupted")
+        raise typer.Exit(130) from None
+
+
+def _check_own(path: Path) -> None:
+    """Refuse to replace a document, or a page beside it, that this command did not write."""
+    page = path.with_suffix(".html")
+    try:
+        if path.exists():
+            own = "kind" in read_json(read_file(path), dict)
+        else:
+            own, path = not page.exists(), page
+    except (OSError, ValueError):
+        own = False
+    if not own:
+        raise DataError(
+            f"{path} was not written by this command and would be replaced: use another --out"
+        )

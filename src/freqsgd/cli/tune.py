@@ -9,9 +9,8 @@ import typer
 
 from freqsgd.cli.options import data_options, shared_settings, takes, words
 from freqsgd.cli.progress import console
-from freqsgd.cli.session import REPORT, command_line, session
+from freqsgd.cli.session import REPORT, command_line, session, target
 from freqsgd.cli.table import print_results
-from freqsgd.cli.targets import target
 from freqsgd.errors import DataError
 from freqsgd.optimizers import OPTIMIZERS
 from freqsgd.recommender.settings import Settings
