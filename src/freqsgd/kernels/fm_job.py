@@ -15,9 +15,7 @@ __all__ = [
     "LAW",
     "ROWWISE_ADAGRAD",
     "batch_of",
-    "columns_of",
-    "row_address",
-    "rows_of",
+    "span_of",
 ]
 
 AHEAD = 8  # rows that are fetched before they are updated; twice that before they are summed
@@ -107,20 +105,7 @@ def batch_of(job, step):
 
 
 @compiled
-def columns_of(job, field):
-    """Return the first column of a field, and the one behind its last."""
-    span = array_at(job.spans + field * 32, 4, np.int64)
-    return span[0], span[1]
-
-
-@compiled
-def rows_of(job, field):
-    """Return the first row of a field, and the one behind its last."""
-    span = array_at(job.spans + field * 32, 4, np.int64)
-    return span[2], span[3]
-
-
-@compiled
-def row_address(job, row):
-    """Return the address of a row of the table."""
-    return job.weight + row * (job.dim + 1) * 4
+def span_of(job, field):
+    """Return the first column of a field and the one behind its last; the same of its rows."""
+    span = array_at(job.spans, (job.fields, 4), np.int64)[field]
+    return span[0], span[1], span[2], span[3]

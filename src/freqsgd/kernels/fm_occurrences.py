@@ -10,7 +10,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from freqsgd.kernels.fm_job import columns_of
+from freqsgd.kernels.fm_job import span_of
 from freqsgd.kernels.machine import BLOCK, array_at, compiled, inlined, prefetch
 from freqsgd.kernels.simd import LANES, load, number_at, set_number, splat, store
 
@@ -27,7 +27,7 @@ def row_scratch(job, marks):
     width = 0
     if job.update != 0:
         for field in range(job.fields):
-            first, last = columns_of(job, field)
+            first, last, _, _ = span_of(job, field)
             width = max(width, last - first)
     length = width * job.batch_size
     return _Scratch(
@@ -59,14 +59,15 @@ def find_occurrences(job, size, field, shard, scratch, marks):
     """
     occurrences, distinct = scratch.occurrences, scratch.distinct
     rows, positions, following = occurrences.rows, occurrences.positions, occurrences.following
-    heads, times, slopes = distinct.heads, distinct.times, distinct.slopes
+    distinct_rows, old_marks, heads = distinct.rows, distinct.marks, distinct.heads
+    times, slopes = distinct.times, distinct.slopes
     batch_size, shift, mask = job.batch_size, job.shard_shift, job.shards - 1
     rows_of_batch = array_at(job.rows, job.columns * batch_size, np.int64)
     slopes_of_batch = array_at(job.slopes, batch_size, np.float32)
     marks_address = job.marks
     mark = array_at(marks_address, 1, marks.dtype)
     length = 0
-    first, last = columns_of(job, field)
+    first, last, _, _ = span_of(job, field)
     for c in range(first, last):
         for b in range(size):
             row = rows_of_batch[c * batch_size + b]
@@ -81,7 +82,7 @@ def find_occurrences(job, size, field, shard, scratch, marks):
         row, slope = rows[i], slopes_of_batch[positions[i]]
         old = mark[row]
         if old >= 0:
-            distinct.rows[found], distinct.marks[found], times[found] = row, old, 1
+            distinct_rows[found], old_marks[found], times[found] = row, old, 1
             slopes[found], following[i], heads[found] = slope, -1, i
             mark[row] = -1 - found
             found += 1
@@ -97,47 +98,90 @@ def find_occurrences(job, size, field, shard, scratch, marks):
 def count(job, step, found, scratch, marks):
     """Count the occurrences of the rows found; write their marks back."""
     distinct = scratch.distinct
+    rows, times, new_marks = distinct.rows, distinct.times, distinct.marks
     if job.once_per_step != 0:
-        distinct.times[:found] = 1
+        times[:found] = 1
     if job.gains != 0:
         _count_fading(job, step, found, scratch.occurrences, distinct)
     else:
         for k in range(found):
-            distinct.marks[k] += job.counted * distinct.times[k]
+            new_marks[k] += job.counted * times[k]
     mark = array_at(job.marks, 1, marks.dtype)
     for k in range(found):
-        mark[distinct.rows[k]] = distinct.marks[k]
+        mark[rows[k]] = new_marks[k]
 
 
 @compiled
 def _count_fading(job, step, found, occurrences, distinct):
     gains = array_at(job.gains, job.batch_size, np.float64)
     factor = array_at(job.gain_factors, step + 1, np.float64)[step]
+    positions, following = occurrences.positions, occurrences.following
+    heads, marks = distinct.heads, distinct.marks
     for k in range(found):
-        gained, i = 0.0, distinct.heads[k]
+        gained, i = 0.0, heads[k]
         while i >= 0:
-            gained += gains[occurrences.positions[i]]
-            i = occurrences.following[i]
-        distinct.marks[k] += gained * factor
+            gained += gains[positions[i]]
+            i = following[i]
+        marks[k] += gained * factor
 
 
 @compiled
 def find_frequencies(job, step, size, found, distinct):
     """Write the frequencies of the rows found, ``size`` samples of the step included."""
+    rows, marks, frequencies = distinct.rows, distinct.marks, distinct.frequencies
     if job.frequencies != 0:
         given = array_at(job.frequencies, 1, np.float32)
         for k in range(found):
-            distinct.frequencies[k] = given[distinct.rows[k]]
+            frequencies[k] = given[rows[k]]
     elif job.counted != 0:
         steps, samples = job.steps_before + step, job.samples_before + step * job.batch_size
         seen = float((steps if job.once_per_step != 0 else samples) + size)
         if job.gains != 0:
             seen = array_at(job.masses, step + 1, np.float64)[step]
         for k in range(found):
-            distinct.frequencies[k] = distinct.marks[k] / seen
+            frequencies[k] = marks[k] / seen
     else:
         for k in range(found):
-            distinct.frequencies[k] = 1.0
+            frequencies[k] = 1.0
+
+
+def _adder(lanes):
+    """Return the part of :func:`add_sums` that handles so many numbers of a row at once."""
+
+    @inlined
+    def add(job, field, occurrences, head, scale, by, start, offset):
+        sums = splat(np.float32(0), lanes)
+        i = head
+        while i >= 0:
+            position = np.int64(occurrences.positions[i])
+            i = occurrences.following[i]
+            slope = splat(number_at(job.slopes + position * 4), lanes)
+            sums = sums + slope * load(job.sums + position * job.dim * 4 + offset, lanes)
+            if job.vectors_gradient != 0:
+                at = job.vectors_gradient + (position * job.fields + field) * job.dim * 4
+                sums = sums + load(at + offset, lanes)
+        old = load(start + offset, lanes)
+        store(start + offset, splat(scale, lanes) * old + splat(by, lanes) * sums)
+
+    return add
+
+
+_add_four, _add_two, _add_one = _adder(4 * LANES), _adder(2 * LANES), _adder(LANES)
+
+
+@inlined
+def _add_number(job, field, occurrences, head, scale, by, start, offset):
+    total = np.float32(0)
+    i = head
+    while i >= 0:
+        position = np.int64(occurrences.positions[i])
+        i = occurrences.following[i]
+        slope = number_at(job.slopes + position * 4)
+        total += slope * number_at(job.sums + position * job.dim * 4 + offset)
+        if job.vectors_gradient != 0:
+            at = job.vectors_gradient + (position * job.fields + field) * job.dim * 4
+            total += number_at(at + offset)
+    set_number(start + offset, scale * number_at(start + offset) + by * total)
 
 
 @inlined
@@ -146,99 +190,16 @@ def add_sums(job, field, occurrences, head, scale, by, start):
 
     A includes ``vectors_gradient``, where there is one.
     """
-    dim = job.dim
-    whole, j = dim - dim % LANES, 0
-    scales, steps = splat(scale), splat(by)
+    dim, j = job.dim, 0
     while j + 4 * LANES <= dim:
-        a, b, c, d = _chain_four(job, field, occurrences, head, j * 4)
-        at = start + j * 4
-        store(at, scales * load(at) + steps * a)
-        store(at + 4 * LANES, scales * load(at + 4 * LANES) + steps * b)
-        store(at + 8 * LANES, scales * load(at + 8 * LANES) + steps * c)
-        store(at + 12 * LANES, scales * load(at + 12 * LANES) + steps * d)
+        _add_four(job, field, occurrences, head, scale, by, start, j * 4)
         j += 4 * LANES
     if j + 2 * LANES <= dim:
-        a, b = _chain_two(job, field, occurrences, head, j * 4)
-        at = start + j * 4
-        store(at, scales * load(at) + steps * a)
-        store(at + 4 * LANES, scales * load(at + 4 * LANES) + steps * b)
+        _add_two(job, field, occurrences, head, scale, by, start, j * 4)
         j += 2 * LANES
-    if j < whole:
-        at = start + j * 4
-        a = _chain_one(job, field, occurrences, head, j * 4)
-        store(at, scales * load(at) + steps * a)
-    for j in range(whole, dim):
-        at = start + j * 4
-        s = _chain_number(job, field, occurrences, head, j * 4)
-        set_number(at, scale * number_at(at) + by * s)
-
-
-# The next four compute A along a chain, for some of the numbers of a row: four vectors, two, one,
-# and a single number.
-
-
-@inlined
-def _chain_four(job, field, occurrences, head, offset):
-    a = b = c = d = splat(np.float32(0))
-    i = head
-    while i >= 0:
-        position = np.int64(occurrences.positions[i])
-        i = occurrences.following[i]
-        g = splat(number_at(job.slopes + position * 4))
-        at = job.sums + position * job.dim * 4 + offset
-        a, b = a + g * load(at), b + g * load(at + 4 * LANES)
-        c, d = c + g * load(at + 8 * LANES), d + g * load(at + 12 * LANES)
-        if job.vectors_gradient != 0:
-            at = _vector_gradient(job, position, field) + offset
-            a, b = a + load(at), b + load(at + 4 * LANES)
-            c, d = c + load(at + 8 * LANES), d + load(at + 12 * LANES)
-    return a, b, c, d
-
-
-@inlined
-def _chain_two(job, field, occurrences, head, offset):
-    a = b = splat(np.float32(0))
-    i = head
-    while i >= 0:
-        position = np.int64(occurrences.positions[i])
-        i = occurrences.following[i]
-        g = splat(number_at(job.slopes + position * 4))
-        at = job.sums + position * job.dim * 4 + offset
-        a, b = a + g * load(at), b + g * load(at + 4 * LANES)
-        if job.vectors_gradient != 0:
-            at = _vector_gradient(job, position, field) + offset
-            a, b = a + load(at), b + load(at + 4 * LANES)
-    return a, b
-
-
-@inlined
-def _chain_one(job, field, occurrences, head, offset):
-    a = splat(np.float32(0))
-    i = head
-    while i >= 0:
-        position = np.int64(occurrences.positions[i])
-        i = occurrences.following[i]
-        g = splat(number_at(job.slopes + position * 4))
-        a = a + g * load(job.sums + position * job.dim * 4 + offset)
-        if job.vectors_gradient != 0:
-            a = a + load(_vector_gradient(job, position, field) + offset)
-    return a
-
-
-@inlined
-def _chain_number(job, field, occurrences, head, offset):
-    a = np.float32(0)
-    i = head
-    while i >= 0:
-        position = np.int64(occurrences.positions[i])
-        i = occurrences.following[i]
-        g = number_at(job.slopes + position * 4)
-        a += g * number_at(job.sums + position * job.dim * 4 + offset)
-        if job.vectors_gradient != 0:
-            a += number_at(_vector_gradient(job, position, field) + offset)
-    return a
-
-
-@inlined
-def _vector_gradient(job, position, field):
-    return job.vectors_gradient + (position * job.fields + field) * job.dim * 4
+    if j + LANES <= dim:
+        _add_one(job, field, occurrences, head, scale, by, start, j * 4)
+        j += LANES
+    while j < dim:
+        _add_number(job, field, occurrences, head, scale, by, start, j * 4)
+        j += 1

@@ -6,16 +6,7 @@ import math
 
 import numpy as np
 
-from freqsgd.kernels.fm_job import (
-    ADAGRAD,
-    AHEAD,
-    CHUNK,
-    LAW,
-    ROWWISE_ADAGRAD,
-    batch_of,
-    row_address,
-    rows_of,
-)
+from freqsgd.kernels.fm_job import ADAGRAD, AHEAD, CHUNK, LAW, ROWWISE_ADAGRAD, batch_of, span_of
 from freqsgd.kernels.fm_occurrences import add_sums, count, find_frequencies, find_occurrences
 from freqsgd.kernels.machine import array_at, compiled, prefetch_row, prefetch_row_only
 from freqsgd.kernels.rows import decay, rate
@@ -130,22 +121,24 @@ def _update_linear(job, size, lr, found, distinct):
 @compiled
 def _apply_adaptive(job, step, size, lr, field, found, scratch):
     """Build the gradient of each row, then hand it to the rule."""
-    dim, distinct, gradient = job.dim, scratch.distinct, scratch.gradient
-    to = np.int64(gradient.ctypes.data)
+    dim, gradient, occurrences = job.dim, scratch.gradient, scratch.occurrences
+    distinct = scratch.distinct
+    rows, heads, slopes = distinct.rows, distinct.heads, distinct.slopes
+    times, frequencies = distinct.times, distinct.frequencies
+    address, one = np.int64(gradient.ctypes.data), np.float32(1)
     corrections = _corrections(job, step)
     for k in range(found):
-        row, slope = distinct.rows[k], np.float32(distinct.slopes[k])
-        weight = array_at(row_address(job, row), dim + 1, np.float32)
+        row, slope = rows[k], np.float32(slopes[k])
+        weight = array_at(job.weight + row * (dim + 1) * 4, dim + 1, np.float32)
         for j in range(dim):
             gradient[j] = -slope * weight[j]
-        head, one = distinct.heads[k], np.float32(1)
-        add_sums(job, field, scratch.occurrences, head, one, one, to)
+        add_sums(job, field, occurrences, heads[k], one, one, address)
         gradient[dim] = slope
         if job.rule == ROWWISE_ADAGRAD:
-            p, q = distinct.frequencies[k], distinct.times[k] / size
+            p, q = frequencies[k], times[k] / size
             _rowwise_adagrad(job, row, lr, p, q, weight, gradient)
         else:
-            _elementwise(job, row, lr, corrections, gradient)
+            _elementwise(job, row, lr, corrections, address)
 
 
 @compiled
@@ -177,52 +170,39 @@ def _update_others(job, step, lr, field, shard, scratch, marks):
     """Apply a rule to rows whose gradient is zero."""
     mark = array_at(job.marks, 1, marks.dtype)
     shift, mask, corrections = job.shard_shift, job.shards - 1, _corrections(job, step)
-    first, last = rows_of(job, field)
+    _, _, first, last = span_of(job, field)
+    no_gradient = np.int64(scratch.no_gradient.ctypes.data)
     for row in range(first, last):
         if (row >> shift) & mask == shard and mark[row] >= 0:
-            _elementwise(job, row, lr, corrections, scratch.no_gradient)
+            _elementwise(job, row, lr, corrections, no_gradient)
 
 
 @compiled
-def _elementwise(job, row, lr, corrections, gradient):
-    """Apply Adagrad or Adam to one row, as torch does to dense gradients."""
-    if job.rule == ADAGRAD:
-        _adagrad(job, row, lr, gradient)
-    else:
-        _adam(job, row, lr, corrections, gradient)
-
-
-@compiled
-def _adagrad(job, row, lr, gradient):
-    dim, offset = job.dim, row * (job.dim + 1) * 4
-    weight, state = job.weight + offset, job.state + offset
-    address, whole = np.int64(gradient.ctypes.data), dim - dim % LANES
-    size, eps, l2 = np.float32(lr), np.float32(job.eps), np.float32(job.weight_decay)
-    linear_size = np.float32(lr * job.linear_lr_scale)
-    linear_l2 = np.float32(job.weight_decay * job.linear_decay_scale)
-    for j in range(0, 4 * whole, 4 * LANES):
-        x = load(weight + j)
-        g = load(address + j) + splat(l2) * x
-        squares = load(state + j) + g * g
-        store(state + j, squares)
-        store(weight + j, x - splat(size) * g / (root(squares) + splat(eps)))
-    w, s = array_at(weight, dim + 1, np.float32), array_at(state, dim + 1, np.float32)
-    for j in range(whole, dim + 1):
-        is_linear = j == dim
-        g = gradient[j] + (linear_l2 if is_linear else l2) * w[j]
-        s[j] += g * g
-        w[j] -= (linear_size if is_linear else size) * g / (math.sqrt(s[j]) + eps)
-
-
-@compiled
-def _adam(job, row, lr, corrections, gradient):
+def _elementwise(job, row, lr, corrections, address):
+    """Apply Adagrad or Adam to one row, as torch does, with the gradient at an address."""
     dim, offset = job.dim, row * (job.dim + 1) * 4
     weight, state, moment = job.weight + offset, job.state + offset, job.moment + offset
-    address, whole = np.int64(gradient.ctypes.data), dim - dim % LANES
-    size, root_scale = np.float32(lr * corrections[0]), np.float32(corrections[1])
+    whole, gradient = dim - dim % LANES, array_at(address, dim + 1, np.float32)
     eps, l2 = np.float32(job.eps), np.float32(job.weight_decay)
-    linear_size = np.float32(lr * job.linear_lr_scale * corrections[0])
     linear_l2 = np.float32(job.weight_decay * job.linear_decay_scale)
+    w, s = array_at(weight, dim + 1, np.float32), array_at(state, dim + 1, np.float32)
+    if job.rule == ADAGRAD:
+        size = np.float32(lr)
+        for j in range(0, 4 * whole, 4 * LANES):
+            x = load(weight + j)
+            g = load(address + j) + splat(l2) * x
+            squares = load(state + j) + g * g
+            store(state + j, squares)
+            store(weight + j, x - splat(size) * g / (root(squares) + splat(eps)))
+        for j in range(whole, dim + 1):
+            is_linear = j == dim
+            g = gradient[j] + (linear_l2 if is_linear else l2) * w[j]
+            s[j] += g * g
+            by = np.float32(lr * job.linear_lr_scale) if is_linear else size
+            w[j] -= by * g / (math.sqrt(s[j]) + eps)
+        return
+    m = array_at(moment, dim + 1, np.float32)
+    size, root_scale = np.float32(lr * corrections[0]), np.float32(corrections[1])
     add1, keep2 = np.float32(1.0 - job.beta1), np.float32(job.beta2)
     add2 = np.float32(1.0 - job.beta2)
     for j in range(0, 4 * whole, 4 * LANES):
@@ -234,14 +214,12 @@ def _adam(job, row, lr, corrections, gradient):
         store(moment + j, mean)
         store(state + j, squares)
         store(weight + j, x - splat(size) * mean / (root(squares) * splat(root_scale) + splat(eps)))
-    w, s = array_at(weight, dim + 1, np.float32), array_at(state, dim + 1, np.float32)
-    m = array_at(moment, dim + 1, np.float32)
     for j in range(whole, dim + 1):
         is_linear = j == dim
         g = gradient[j] + (linear_l2 if is_linear else l2) * w[j]
         m[j] += add1 * (g - m[j])
         s[j] = keep2 * s[j] + add2 * g * g
-        by = linear_size if is_linear else size
+        by = np.float32(lr * job.linear_lr_scale * corrections[0]) if is_linear else size
         w[j] -= by * m[j] / (math.sqrt(s[j]) * root_scale + eps)
 
 

@@ -35,38 +35,41 @@ VECTOR = ir.VectorType(FLOAT, LANES)
 
 
 class _Vector(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name=f"float32x{LANES}")
+    def __init__(self, lanes: int) -> None:
+        self.lanes = lanes
+        super().__init__(name=f"float32x{lanes}")
 
 
-vector = _Vector()
+vector = _Vector(LANES)
 
 
 @register_model(_Vector)
 class _VectorModel(models.PrimitiveModel):
     def __init__(self, dmm, fe_type):
-        super().__init__(dmm, fe_type, VECTOR)
+        super().__init__(dmm, fe_type, ir.VectorType(FLOAT, fe_type.lanes))
 
 
-@intrinsic
-def load(typingctx, address):
-    """Eight numbers at an address."""
+@intrinsic(prefer_literal=True)
+def load(typingctx, address, lanes=LANES):
+    """Load eight numbers at an address, or as many as the constant ``lanes`` says."""
+    result = _Vector(getattr(lanes, "literal_value", lanes))
 
     def codegen(context, builder, signature, args):
-        return builder.load(builder.inttoptr(args[0], VECTOR.as_pointer()), align=4)
+        kind = context.get_value_type(result)
+        return builder.load(builder.inttoptr(args[0], kind.as_pointer()), align=4)
 
-    return vector(types.int64), codegen
+    return result(types.int64, types.int64), codegen
 
 
 @intrinsic
 def store(typingctx, address, value):
-    """Write eight numbers to an address."""
+    """Write the numbers of a vector to an address."""
 
     def codegen(context, builder, signature, args):
-        builder.store(args[1], builder.inttoptr(args[0], VECTOR.as_pointer()), align=4)
+        builder.store(args[1], builder.inttoptr(args[0], args[1].type.as_pointer()), align=4)
         return context.get_dummy_value()
 
-    return types.void(types.int64, vector), codegen
+    return types.void(types.int64, value), codegen
 
 
 @intrinsic
@@ -90,21 +93,22 @@ def set_number(typingctx, address, number):
     return types.void(types.int64, types.float32), codegen
 
 
-@intrinsic
-def splat(typingctx, number):
-    """Eight times the same number."""
+@intrinsic(prefer_literal=True)
+def splat(typingctx, number, lanes=LANES):
+    """Repeat a number eight times, or as often as the constant ``lanes`` says."""
+    result = _Vector(getattr(lanes, "literal_value", lanes))
 
     def codegen(context, builder, signature, args):
-        return splat_value(builder, args[0])
+        return splat_value(builder, args[0], result.lanes)
 
-    return vector(types.float32), codegen
+    return result(types.float32, types.int64), codegen
 
 
-def splat_value(builder, number):
+def splat_value(builder, number, lanes=LANES):
     """The instructions of :func:`splat`."""
-    nothing = ir.Constant(VECTOR, ir.Undefined)
+    nothing = ir.Constant(ir.VectorType(FLOAT, lanes), ir.Undefined)
     first = builder.insert_element(nothing, number, ir.IntType(32)(0))
-    mask = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
     return builder.shuffle_vector(first, nothing, mask)
 
 
@@ -138,11 +142,11 @@ def _define(symbol, name):
         def codegen(context, builder, signature, args):
             return getattr(builder, name)(*args, flags=["contract"])
 
-        return vector(vector, vector), codegen
+        return a(a, a), codegen
 
     @overload(symbol)
     def apply(a, b):
-        if a is vector and b is vector:
+        if isinstance(a, _Vector) and a == b:
             return lambda a, b: instruction(a, b)
         return None
 
