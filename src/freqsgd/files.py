@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import gzip
 import json
 import os
@@ -263,6 +262,7 @@ def write_json(path: Path, document: dict[str, Any]) -> None:
 
 
 LOCK = ".lock"
+_LEAVING_SECONDS = 0.1  # in which a run that is ending removes its lock
 
 
 @contextlib.contextmanager
@@ -276,10 +276,13 @@ def locked(folder: Path | None) -> Iterator[None]:
     if folder is None:
         yield
         return
+    from filelock import FileLock, Timeout  # here, since most commands lock nothing
+
     path, made = folder / LOCK, make_folder(folder)
+    lock = FileLock(path, thread_local=False, fallback_to_soft=False)
     try:
-        file = _lock(path)
-    except BlockingIOError:
+        lock.acquire(timeout=_LEAVING_SECONDS)
+    except Timeout:
         raise DataError(
             f"{folder} is being used by another run{_owner(path)}: wait until it ends, or use "
             "another folder"
@@ -288,35 +291,15 @@ def locked(folder: Path | None) -> Iterator[None]:
         raise DataError(f"cannot use the folder {folder}: {error.strerror}") from error
     try:
         with contextlib.suppress(OSError):  # on a full disk: it only tells others who is here
-            os.ftruncate(file, 0)
-            os.write(file, str(os.getpid()).encode())
+            path.write_text(str(os.getpid()))
         yield
     finally:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # Windows removes it when the lock is released
             path.unlink(missing_ok=True)
+        lock.release()
+        with contextlib.suppress(OSError):
             for each in made:  # the innermost first: what is not empty stays
                 each.rmdir()
-        os.close(file)
-
-
-def _lock(path: Path) -> int:
-    while True:
-        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is(path, file):  # and not one that its owner has just removed
-                return file
-        except BaseException:
-            os.close(file)
-            raise
-        os.close(file)
-
-
-def _is(path: Path, file: int) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(file))
-    except FileNotFoundError:
-        return False
 
 
 def _owner(path: Path) -> str:

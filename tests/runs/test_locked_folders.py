@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import os
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +55,6 @@ def test_a_full_disk_does_not_keep_anyone_from_locking(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "write", full)
+    monkeypatch.setattr(Path, "write_text", full)
     with locked(tmp_path), pytest.raises(DataError, match="by another run: wait"), locked(tmp_path):
         pass

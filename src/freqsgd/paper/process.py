@@ -99,7 +99,10 @@ def last_line(log: Path) -> str:
 def _stop(child: subprocess.Popen[bytes]) -> None:
     """Ask a child to stop, so that it writes a checkpoint."""
     with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
-        child.send_signal(signal.SIGINT)
+        if sys.platform == "win32":  # where no signal asks a process: it has no checkpoint then
+            child.terminate()
+        else:
+            child.send_signal(signal.SIGINT)
         child.wait(GRACE_SECONDS)
 
 
@@ -107,7 +110,10 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
     """End a child that is still there, with its own children."""
     if child.poll() is None:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
+            if sys.platform == "win32":
+                child.kill()
+            else:
+                os.killpg(child.pid, signal.SIGKILL)
         child.wait()
 
 

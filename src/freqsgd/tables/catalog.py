@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -157,13 +156,9 @@ def cache_folder() -> Path:
     own = os.environ.get("FREQSGD_CACHE")
     if own:
         return Path(own)
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = str(Path.home() / "Library" / "Caches")
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "freqsgd"
+    from platformdirs import user_cache_path  # here, since most commands do not ask for it
+
+    return user_cache_path("freqsgd", appauthor=False, opinion=False)
 
 
 def data_folders() -> list[Path]:
