@@ -70,3 +70,13 @@ def test_imports_point_one_way():
         if level[other.partition(".")[0]] < level[name.partition(".")[0]]
     ]
     assert not backward, backward
+
+
+def test_recommenders_and_words_do_not_know_each_other():
+    between = [
+        f"{name} -> {other}"
+        for name, found in GRAPH.items()
+        for other in found
+        if {name.partition(".")[0], other.partition(".")[0]} == {"recommender", "words"}
+    ]
+    assert not between, between

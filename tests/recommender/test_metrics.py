@@ -12,9 +12,9 @@ from freqsgd.recommender.metrics import (
     auc,
     auc_by_frequency,
     cross_entropy,
-    frequency_classes,
     normalized_entropy,
 )
+from freqsgd.runs.metrics import frequency_classes
 
 
 @given(st.lists(st.tuples(st.integers(-5, 5), st.booleans()), min_size=2, max_size=60))

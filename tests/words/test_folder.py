@@ -14,7 +14,8 @@ from freqsgd.nn import FM
 from freqsgd.nn.word2vec import CBOW, SkipGram
 from freqsgd.recommender.folder import save_model
 from freqsgd.runs import checkpoint
-from freqsgd.words.folder import holds_words, load_words, save_words
+from freqsgd.runs.checkpoint import holds_words
+from freqsgd.words.folder import load_words, save_words
 from tests.recommender.made_up import dataset
 
 WORDS = ["the", "日本", 'quo"te', "line\nbreak"]

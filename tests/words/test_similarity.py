@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from freqsgd.errors import DataError, DataWarning
-from freqsgd.words.similarity import read_pairs, spearman, word_similarity
+from freqsgd.runs.metrics import spearman
+from freqsgd.words.similarity import read_pairs, word_similarity
 
 WORDS = ["king", "queen", "cat", "tiger", "jaguar", "fbi", "Mars", "water"]
 PAIRS = """# Two words and a mean

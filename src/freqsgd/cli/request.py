@@ -163,9 +163,9 @@ def _plan(
             "use them"
         )
     values = text_preset(preset_name, shared.model, shared.loss, optimizer)
-    its_rule, shared = chosen(rule, optimizer, lr, shared, values, context)
-    check_rule(its_rule, shared)
-    return its_rule, shared
+    its_rule, its_settings = chosen(rule, optimizer, lr, shared, values, context)
+    check_rule(its_rule, its_settings)
+    return its_rule, its_settings
 
 
 def plans(

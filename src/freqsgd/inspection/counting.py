@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
 from freqsgd.inspection.sources import Source
-from freqsgd.recommender.metrics import CLASSES, frequency_classes
+from freqsgd.runs.metrics import CLASSES, frequency_classes
 from freqsgd.tables.columns import MISSING, Column, tokens
 from freqsgd.tables.encoding import Progress
 from freqsgd.tables.fields import ABSENT, Field

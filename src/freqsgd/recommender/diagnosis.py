@@ -15,9 +15,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.recommender.engine import Engine
+from freqsgd.runs.metrics import spearman
 from freqsgd.tables.dataset import Dataset
 from freqsgd.theory.improvement import field_improvements
-from freqsgd.words.similarity import spearman
 
 __all__ = [
     "bucket_norms",

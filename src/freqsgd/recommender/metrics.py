@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freqsgd.runs.metrics import CLASSES
 from freqsgd.tables.streaming_metrics import normalized, ranked
 
-__all__ = ["auc", "auc_by_frequency", "cross_entropy", "frequency_classes", "normalized_entropy"]
-
-CLASSES = ("head", "torso", "tail")
-SHARES = (0.80, 0.95)  # of a field's occurrences, that head and torso reach up to
+__all__ = ["auc", "auc_by_frequency", "cross_entropy", "normalized_entropy"]
 
 
 def auc(scores: NDArray[Any], labels: NDArray[Any]) -> float | None:
@@ -45,26 +43,6 @@ def cross_entropy(
 def normalized_entropy(loss: float, labels: NDArray[Any]) -> float | None:
     """A loss over that of always predicting the base rate; below 1 is better than that."""
     return normalized(loss, int(labels.sum()), len(labels))
-
-
-def frequency_classes(counts: NDArray[Any], sizes: list[int]) -> NDArray[np.int8]:
-    """Whether each row of a table is head (0), torso (1) or tail (2) of its field.
-
-    The tokens that cover the first 80% of a field's occurrences are its head, those of the next
-    15% its torso, the rest its tail.
-    """
-    classes = np.empty(len(counts), np.int8)
-    start = 0
-    for size in sizes:
-        of_field = counts[start : start + size]
-        order = np.argsort(-of_field, kind="stable")
-        covered = np.cumsum(of_field[order]) - of_field[order]
-        total = max(int(of_field.sum()), 1)
-        kind = np.searchsorted(np.array(SHARES) * total, covered, side="right")
-        kind[of_field[order] == 0] = 2  # never seen
-        classes[start + order] = kind
-        start += size
-    return classes
 
 
 def auc_by_frequency(

@@ -14,8 +14,8 @@ from freqsgd.errors import DataError
 from freqsgd.files import check_target, writing
 from freqsgd.recommender.folder import load_encoder, load_model, part_files
 from freqsgd.recommender.predictor import predictor_for
+from freqsgd.runs.checkpoint import holds_words
 from freqsgd.tables.dialect import BY_NAME, Dialect
-from freqsgd.words.folder import holds_words
 
 __all__ = ["predict_file", "probabilities"]
 

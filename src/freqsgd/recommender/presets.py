@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 
 from freqsgd.errors import DataError
 from freqsgd.optimizers import ALIKE, OPTIMIZERS, Rule
-from freqsgd.recommender.settings import Settings
-from freqsgd.words.settings import TextSettings
 
 __all__ = ["PRESETS", "AnySettings", "preset", "text_preset", "with_preset"]
 
@@ -44,7 +42,7 @@ _BEST: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
 }
 PRESETS = ("paper", "best")
 
-AnySettings = TypeVar("AnySettings", Settings, TextSettings)
+AnySettings = TypeVar("AnySettings", bound=Any)  # a dataclass: Settings or TextSettings
 
 
 def preset(name: str, dataset: str | None, model: str, optimizer: str) -> Mapping[str, Any] | None:

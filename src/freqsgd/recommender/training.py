@@ -23,13 +23,13 @@ from freqsgd.recommender.metrics import (
     auc,
     auc_by_frequency,
     cross_entropy,
-    frequency_classes,
     normalized_entropy,
 )
 from freqsgd.recommender.models import build_model, check, frequencies_for
 from freqsgd.recommender.settings import Settings
 from freqsgd.runs.documents import heading
 from freqsgd.runs.loop import Listener, Progress, Run, check_loss, constant_loss
+from freqsgd.runs.metrics import frequency_classes
 from freqsgd.tables.dataset import Dataset
 
 __all__ = ["InterruptedFitError", "Progress", "fit"]

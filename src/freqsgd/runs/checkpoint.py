@@ -22,7 +22,7 @@ from torch import Tensor
 from freqsgd.errors import DataError
 from freqsgd.files import read_json, replacing
 
-__all__ = ["FORMAT", "MODEL", "describe", "digest", "load", "read_in_blocks", "save"]
+__all__ = ["FORMAT", "MODEL", "describe", "digest", "holds_words", "load", "read_in_blocks", "save"]
 
 MODEL = "model.safetensors"  # the file of a finished model
 
@@ -65,6 +65,14 @@ def save(path: Path, tensors: Mapping[str, Tensor], description: dict[str, Any])
 def describe(path: Path) -> dict[str, Any]:
     """The description in a file, without its tensors, which are not checked yet."""
     return _open(path)[0]
+
+
+def holds_words(folder: Path) -> bool:
+    """Tell whether the model of a folder is one of words; not so if it cannot be read."""
+    try:
+        return describe(folder / MODEL).get("model") in ("cbow", "skipgram")
+    except DataError:
+        return False
 
 
 def digest(path: Path) -> str:

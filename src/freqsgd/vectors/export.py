@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from freqsgd.errors import DataError
 from freqsgd.files import check_target, is_stream, writing
 from freqsgd.recommender.folder import part_files
+from freqsgd.runs.checkpoint import holds_words
 from freqsgd.vectors import arrays
 from freqsgd.vectors.names import FORMATS, VECTOR_FORMATS, WORD2VEC_FORMATS, choose
 from freqsgd.vectors.onnx import dictionary_bytes, onnx_bytes
 from freqsgd.vectors.saved_model import SavedModel, check_folder
 from freqsgd.vectors.vectors import Vectors, key
-from freqsgd.words.folder import holds_words
 
 __all__ = ["export_model", "open_vectors"]
 

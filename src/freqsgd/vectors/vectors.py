@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from freqsgd.errors import DataError
 from freqsgd.files import check_target, read_json
 from freqsgd.nn.fm import FM
+from freqsgd.runs.checkpoint import holds_words
 from freqsgd.tables.checks import whole_number
 from freqsgd.tables.encoder import Encoder
 from freqsgd.vectors import arrays
@@ -29,7 +30,7 @@ from freqsgd.vectors.names import (
 )
 from freqsgd.vectors.saved_model import SavedModel, field_rows
 from freqsgd.vectors.word2vec_files import check_rows
-from freqsgd.words.folder import holds_words, load_words
+from freqsgd.words.folder import load_words
 
 __all__ = ["Neighbor", "UnitRows", "Vectors", "key"]
 

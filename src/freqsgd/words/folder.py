@@ -18,7 +18,7 @@ from freqsgd.nn.word2vec import CBOW, SkipGram, WordModel
 from freqsgd.runs import checkpoint
 from freqsgd.runs.checkpoint import MODEL
 
-__all__ = ["holds_words", "load_words", "save_words"]
+__all__ = ["load_words", "save_words"]
 
 _KINDS = {"skipgram": SkipGram, "cbow": CBOW}
 
@@ -44,14 +44,6 @@ def save_words(
     }
     make_folder(folder)
     checkpoint.save(folder / MODEL, tensors, {**description, **shape})
-
-
-def holds_words(folder: Path) -> bool:
-    """Whether the model of a folder is one of words; not so if it cannot be read."""
-    try:
-        return checkpoint.describe(folder / MODEL).get("model") in _KINDS
-    except DataError:
-        return False
 
 
 def load_words(folder: Path) -> tuple[WordModel, list[str], NDArray[np.int64], dict[str, Any]]:

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from freqsgd.nn.word2vec import CBOW, WordModel
-from freqsgd.recommender.metrics import CLASSES, frequency_classes
+from freqsgd.runs.metrics import CLASSES, frequency_classes
 from freqsgd.words.settings import TextSettings
 
 __all__ = ["WordLosses", "check_model"]

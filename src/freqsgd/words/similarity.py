@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError, DataWarning
+from freqsgd.runs.metrics import spearman
 from freqsgd.tables.catalog import find_file
 
-__all__ = ["read_pairs", "spearman", "word_similarity"]
+__all__ = ["read_pairs", "word_similarity"]
 
 _FILES = {
     "wordsim353": "word-similarity/wordsim353.tsv",
     "simlex999": "word-similarity/simlex999.txt",
 }
-_FEWEST = 3  # pairs: of two, any order is all or nothing
 
 
 def word_similarity(words: Sequence[str], matrix: NDArray[Any]) -> dict[str, dict[str, Any]]:
@@ -65,29 +65,6 @@ def read_pairs(path: Path) -> list[tuple[str, str, float]]:
             expected = "two words and a number, separated by tabs"
             raise DataError(f"{path}, line {number}: expected {expected}") from None
     return pairs
-
-
-def spearman(a: NDArray[Any], b: NDArray[Any]) -> float | None:
-    """Rank correlation, tied values sharing the mean of their ranks.
-
-    None for fewer than three pairs, and where all values are the same or one is not finite.
-
-    Example:
-        >>> spearman(np.array([1, 2, 2, 9]), np.array([0.1, 0.3, 0.3, 0.4]))
-        1.0
-    """
-    if len(a) < _FEWEST or not (np.isfinite(a).all() and np.isfinite(b).all()):
-        return None
-    x, y = _ranks(a), _ranks(b)
-    x, y = x - x.mean(), y - y.mean()
-    length = float(np.sqrt((x @ x) * (y @ y)))
-    return float(x @ y) / length if length else None
-
-
-def _ranks(values: NDArray[Any]) -> NDArray[np.float64]:
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: NDArray[np.float64] = np.cumsum(counts) - (counts - 1) / 2
-    return ranks[place]
 
 
 def _agreement(
