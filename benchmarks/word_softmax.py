@@ -17,10 +17,10 @@ import numpy as np
 import torch
 
 from freqsgd.optimizers import Rule
-from freqsgd.words.engine import new_model, word_engine
 from freqsgd.words.loading import load_text
 from freqsgd.words.settings import TextSettings
 from freqsgd.words.spec import TextOptions
+from freqsgd.words.training import new_model, word_engine
 
 RATES = "sgd=1,cfsgd=1,adam=0.025"  # the paper's
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from freqsgd.words.losses import WordLosses
+from freqsgd.words.engine import WordLosses
 
 COUNTS = np.array([3, 80, 2, 12, 3])  # tail, head, tail, torso, torso then tail
 

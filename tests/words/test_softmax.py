@@ -168,7 +168,7 @@ def test_subsampling_draws_anew_in_every_step_and_epoch():
 @pytest.mark.parametrize("windows", ["full", "all"])
 @pytest.mark.parametrize("model_name", KINDS)
 def test_evaluation_adds_losses_up_by_word(model_name, windows, max_norm, monkeypatch):
-    monkeypatch.setattr("freqsgd.words.windows._NUMBERS", 200)
+    monkeypatch.setattr("freqsgd.words.engine._NUMBERS", 200)
     model = model_of(model_name, max_norm=max_norm)
     before = model.input.weight.detach().clone()
     settings = settings_of(model_name, windows=windows, max_norm=max_norm, subsample=0.01)

@@ -38,8 +38,10 @@ def calls(monkeypatch):
     module = sys.modules[fit_text.__module__]
     make = module.word_engine
 
-    def spying(*arguments):
-        engine = make(*arguments)
+    def spying(*arguments, **compiling):
+        engine = make(*arguments, **compiling)
+        if compiling:
+            return engine
         train = engine.train
 
         def spy(text, order, lrs, epoch):

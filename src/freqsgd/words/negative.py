@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,9 @@ from freqsgd.kernels.words_pairs import pair_products
 from freqsgd.nn.word2vec import WordModel
 from freqsgd.optimizers import Rule
 from freqsgd.words.corpus import Paragraphs
-from freqsgd.words.losses import WordLosses, check_model
-from freqsgd.words.settings import TextSettings, check_rule
-from freqsgd.words.windows import Samples, batches, kept_share, losses_by_word, parts
+from freqsgd.words.engine import WordEngine, WordLosses
+from freqsgd.words.settings import TextSettings
+from freqsgd.words.windows import Ids, Samples
 
 __all__ = ["BLOCK", "NegativeEngine", "noise_distribution"]
 
@@ -33,22 +32,15 @@ _DRAWS = {"skipgram": 4096, "cbow": 512}  # noise words of an evaluation
 _ROWS = 1024  # whose products with them are held at a time
 
 
-class NegativeEngine:
+class NegativeEngine(WordEngine):
     """Training of a word model in small blocks of words, with noise words that a block shares.
 
     The frequency of a word in the input table is per sample: for skip-gram its share of the pairs,
     for CBOW, where a sample has several words, the sum over words is about twice the window. In
     the output table a sample touches its target and ``negatives`` noise words; all are counted.
 
-    Args:
-        model: trained in place; float32, on the CPU, without a bias
-        rule: the optimizer: sgd, fasgd, cfsgd or rowwise-adagrad
-        settings: window, noise words, batch size, subsampling and seed
-        counts: occurrences of each word in the training text
-        threads: of the kernel (default: torch's number); the result does not depend on it
-
-    Attributes:
-        samples, steps: taken so far
+    The model has no bias. The rule is sgd, fasgd, cfsgd or rowwise-adagrad. The result does not
+    depend on the number of threads.
     """
 
     def __init__(
@@ -59,12 +51,8 @@ class NegativeEngine:
         counts: NDArray[np.int64],
         threads: int | None = None,
     ) -> None:
-        check_model(model, settings, counts)
-        check_rule(rule, settings)
-        self.model, self.rule, self.settings = model, rule, settings
-        self._team = Team(torch.get_num_threads() if threads is None else threads)
-        self.samples = self.steps = 0
-        self._share = kept_share(counts, settings.subsample)
+        super().__init__(model, rule, settings, counts, threads)
+        self._team = Team(self.threads)
         self._noise = noise_distribution(counts)
         self._cumulative = np.cumsum(self._noise)
         self._cumulative[-1] = 1.0
@@ -78,11 +66,6 @@ class NegativeEngine:
         """What the optimizer keeps, by name."""
         return self._state
 
-    @property
-    def state_bytes(self) -> int:
-        """Bytes that the optimizer keeps beside the weights."""
-        return sum(tensor.nbytes for tensor in self._state.values())
-
     def load_state(self, state: dict[str, Tensor], samples: int, steps: int) -> None:
         """Continue from a state that was saved."""
         for name, tensor in self._state.items():
@@ -93,21 +76,6 @@ class NegativeEngine:
             self._state[name] = saved.clone()
         self.samples, self.steps = samples, steps
 
-    def train(
-        self, text: Paragraphs, order: NDArray[np.int64], lrs: NDArray[np.float64], epoch: int
-    ) -> Iterator[NDArray[np.float64]]:
-        """Take one step per entry of ``lrs``, over the paragraphs ``order`` names.
-
-        Yields sum of the losses and number of samples, (1, 2), of each step.
-        """
-        settings, first = self.settings, (epoch, self.steps)
-        for ids, starts, lr in batches(text, order, lrs, settings, self._share, first):
-            before = self.samples
-            seed = np.random.SeedSequence([settings.seed, epoch, self.steps, 1])
-            loss = self._step(ids, starts, lr, seed) if len(ids) else 0.0
-            self.steps += 1
-            yield np.array([[loss, self.samples - before]])
-
     def evaluate(self, text: Paragraphs) -> WordLosses:
         """The losses of a text, all of its words included.
 
@@ -117,11 +85,7 @@ class NegativeEngine:
         draws = _DRAWS[self.settings.model]
         drawn = np.searchsorted(self._cumulative, (np.arange(draws) + 0.5) / draws, side="right")
         noise = self.model.output.weight.detach()[torch.from_numpy(drawn)]
-        found = (
-            (samples, self._losses(samples, noise))
-            for samples in parts(text, self.model, self.settings)
-        )
-        return losses_by_word(found, self.model)
+        return self._add_up(text, lambda samples: self._losses(samples, noise))
 
     def _losses(self, samples: Samples, noise: Tensor) -> NDArray[np.float32]:
         with torch.no_grad():
@@ -135,13 +99,9 @@ class NegativeEngine:
         found: NDArray[np.float32] = losses.numpy()
         return found
 
-    def _step(
-        self,
-        ids: NDArray[np.int64],
-        starts: NDArray[np.int64],
-        lr: float,
-        seed: np.random.SeedSequence,
-    ) -> float:
+    def _step(self, ids: Ids, starts: Ids, lr: float, epoch: int) -> float:
+        if not len(ids):
+            return 0.0
         self._widen_counts(len(ids))
         words, lengths = ids.astype(np.int32), np.diff(starts)
         lows = np.repeat(starts[:-1], lengths).astype(np.int32)
@@ -153,6 +113,7 @@ class NegativeEngine:
         job["counters"], job["losses"] = counters.ctypes.data, losses.ctypes.data
         job["ids"], job["length"] = words.ctypes.data, len(words)
         job["starts"], job["ends"] = lows.ctypes.data, highs.ctypes.data
+        seed = np.random.SeedSequence([self.settings.seed, epoch, self.steps, 1])
         job["seed"] = seed.generate_state(1, np.uint64).view(np.int64)
         job["bad"], job["samples"], job["lr"] = -1, self.samples, lr
         job["input"] = self.model.input.weight.data_ptr()

@@ -19,31 +19,23 @@ from freqsgd.optim import CFSGD, FASGD
 from freqsgd.optimizers import Rule
 from freqsgd.runs.torch_threads import torch_threads
 from freqsgd.words.corpus import Paragraphs
-from freqsgd.words.losses import WordLosses, check_model
-from freqsgd.words.settings import TextSettings, check_rule
-from freqsgd.words.windows import Samples, batches, kept_share, losses_by_word, parts, samples_of
+from freqsgd.words.engine import WordEngine, WordLosses
+from freqsgd.words.settings import TextSettings
+from freqsgd.words.windows import Ids, Samples
 
 __all__ = ["RowwiseAdagrad", "SoftmaxEngine", "SoftmaxLayer", "word_optimizer"]
 
 
-class SoftmaxEngine:
+class SoftmaxEngine(WordEngine):
     """Minibatch training of a word model, equal to autograd and the torch optimizer.
 
     A step minimises the mean cross-entropy of its samples. The frequency of a word in the input
     table is per sample: for skip-gram its share of the pairs, for CBOW, where a sample has several
     words, the sum over words is about twice the window. In the output table and its bias it is the
-    word's share of the targets.
+    word's share of the targets. fasgd takes its frequencies, which are nearly those of the samples,
+    from the counts.
 
-    Args:
-        model: trained in place; float32, on the CPU, with a bias
-        rule: the optimizer
-        settings: window, batch size, subsampling and seed
-        counts: occurrences of each word in the training text; fasgd takes its frequencies, which
-            are nearly those of the samples, from them
-        threads: that torch uses meanwhile (default: torch's number); results differ in rounding
-
-    Attributes:
-        samples, steps: taken so far
+    The model has a bias. Results differ in rounding between numbers of threads.
     """
 
     def __init__(
@@ -54,14 +46,7 @@ class SoftmaxEngine:
         counts: NDArray[np.int64],
         threads: int | None = None,
     ) -> None:
-        check_rule(rule, settings)
-        check_model(model, settings, counts)
-        self.model, self.rule, self.settings = model, rule, settings
-        self.threads = torch.get_num_threads() if threads is None else threads
-        if self.threads < 1:
-            raise ValueError(f"threads must be at least 1, got {threads}")
-        self.samples = self.steps = 0
-        self._share = kept_share(counts, settings.subsample)
+        super().__init__(model, rule, settings, counts, threads)
         self._layer = SoftmaxLayer(model.output)
         self._tables = {
             "input.weight": model.input.weight,
@@ -93,11 +78,6 @@ class SoftmaxEngine:
             for key, value in self._optimizer.state.get(table, {}).items()
         }
 
-    @property
-    def state_bytes(self) -> int:
-        """Bytes that the optimizer keeps beside the weights."""
-        return sum(tensor.nbytes for tensor in self.state.values())
-
     def load_state(self, state: dict[str, Tensor], samples: int, steps: int) -> None:
         """Continue from a state that was saved."""
         saved = self._optimizer.state_dict()
@@ -113,30 +93,10 @@ class SoftmaxEngine:
         self._optimizer.load_state_dict(saved)
         self.samples, self.steps = samples, steps
 
-    def train(
-        self, text: Paragraphs, order: NDArray[np.int64], lrs: NDArray[np.float64], epoch: int
-    ) -> Iterator[NDArray[np.float64]]:
-        """Take one step per entry of ``lrs``, over the paragraphs ``order`` names.
-
-        Yields sum of the losses and number of samples, (1, 2), of each step. A step whose
-        paragraphs are too short for a sample changes nothing.
-        """
-        settings, first = self.settings, (epoch, self.steps)
-        for ids, starts, lr in batches(text, order, lrs, settings, self._share, first):
-            samples = samples_of(ids, starts, self.model, settings)
-            loss = self._step(samples, lr) if len(samples) else 0.0
-            self.samples += len(samples)
-            self.steps += 1
-            yield np.array([[loss, len(samples)]])
-
     def evaluate(self, text: Paragraphs) -> WordLosses:
-        """The losses of a text, all of its words included; the model stays as it is."""
+        """Return the losses of a text, all of its words included; the model stays as it is."""
         with torch.no_grad(), torch_threads(self.threads), _unchanged(self.model):
-            found = (
-                (samples, self._losses(samples))
-                for samples in parts(text, self.model, self.settings)
-            )
-            return losses_by_word(found, self.model)
+            return self._add_up(text, self._losses)
 
     def _losses(self, samples: Samples) -> NDArray[np.float32]:
         hidden = self.model.hidden(torch.from_numpy(samples.inputs))
@@ -145,7 +105,10 @@ class SoftmaxEngine:
         ).numpy()
         return losses
 
-    def _step(self, samples: Samples, lr: float) -> float:
+    def _step(self, ids: Ids, starts: Ids, lr: float, epoch: int) -> float:
+        samples = self._samples(ids, starts)
+        if not len(samples):
+            return 0.0
         weight, bias = self._outputs
         self._optimizer.zero_grad()
         weight.grad, bias.grad = torch.zeros_like(weight), torch.zeros_like(bias)
@@ -163,6 +126,7 @@ class SoftmaxEngine:
                 group["lr"] = lr
             self._optimizer.step()
         self._optimizer.zero_grad()
+        self.samples += len(samples)
         return loss
 
     def _observe(self, samples: Samples) -> None:
@@ -195,7 +159,6 @@ def _unchanged(model: WordModel) -> Iterator[None]:
 _PIECE = 1 << 21  # logits at a time: 8 MB, which a cache may hold; fastest in benchmarks
 _FEWEST = 64  # rows of a piece, for products of matrices to be worth it
 
-Ids = NDArray[np.int64]
 Piece = tuple[slice, slice, Tensor, Tensor]
 
 

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.files import locked
-from freqsgd.nn.word2vec import WordModel
+from freqsgd.nn.word2vec import CBOW, SkipGram, WordModel
 from freqsgd.optimizers import Rule
 from freqsgd.runs.documents import heading
 from freqsgd.runs.loop import Listener, Run, check_loss
 from freqsgd.runs.machine import available_memory
 from freqsgd.words.corpus import Corpus, Paragraphs
-from freqsgd.words.engine import WordEngine, compile_kernels, new_model, word_engine
+from freqsgd.words.engine import WordEngine
 from freqsgd.words.folder import load_words, save_words
 from freqsgd.words.settings import TextSettings, check_rule, with_default_lr
 from freqsgd.words.similarity import word_similarity
@@ -62,6 +62,41 @@ def fit_text(
     with locked(folder):
         run = _Run(corpus, rule, settings or TextSettings(), threads, folder)
         return run.start(resume, listener)
+
+
+def word_engine(
+    model: WordModel,
+    rule: Rule,
+    settings: TextSettings,
+    counts: NDArray[np.int64],
+    threads: int | None = None,
+) -> WordEngine:
+    """Return the engine that trains a model with the loss of the settings."""
+    if settings.loss == "softmax":
+        from freqsgd.words.softmax import SoftmaxEngine
+
+        return SoftmaxEngine(model, rule, settings, counts, threads)
+    from freqsgd.words.negative import NegativeEngine
+
+    return NegativeEngine(model, rule, settings, counts, threads)
+
+
+def new_model(words: int, settings: TextSettings) -> WordModel:
+    """Return a model as it starts."""
+    kind = CBOW if settings.model == "cbow" else SkipGram
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        bias = settings.loss == "softmax"
+        return kind(words, settings.dim, bias=bias, max_norm=settings.max_norm)
+
+
+def compile_kernels(rule: Rule, settings: TextSettings) -> None:
+    """Take a step with a tiny model, so that nothing is compiled while training is timed."""
+    settings = replace(settings, dim=4, window=1, negatives=1, subsample=0.0, batch_size=1)
+    text = Paragraphs(np.array([0, 1, 0], np.int32), np.array([0, 3]), raw_words=3)
+    engine = word_engine(new_model(2, settings), rule, settings, np.array([2, 1]), threads=1)
+    for _ in engine.train(text, np.arange(1), np.array([0.01]), epoch=0):
+        pass
 
 
 class _Run(Run[WordModel]):
