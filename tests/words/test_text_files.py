@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from freqsgd.errors import DataWarning
-from freqsgd.words import encoding as text_encoding
 from freqsgd.words import files as text_files
+from freqsgd.words import loading as text_loading
 from freqsgd.words.loading import load_text
 from freqsgd.words.spec import TextOptions
 
@@ -88,7 +88,7 @@ def test_words_and_ids_are_those_of_plain_python(
     tmp_path, monkeypatch, block, tokenizer, lowercase
 ):
     monkeypatch.setattr(text_files, "BLOCK_BYTES", block)
-    monkeypatch.setattr(text_encoding, "_WORDS_AT_ONCE", 200)
+    monkeypatch.setattr(text_loading, "_WORDS_AT_ONCE", 200)
     contents = [random_text(seed).encode() for seed in (1, 2, 3)]
     contents[0] = b"\xef\xbb\xbf" + contents[0]
     paths = [write(tmp_path / f"{n}.txt", content) for n, content in enumerate(contents)]
@@ -213,13 +213,13 @@ def test_what_is_not_utf8_is_replaced_and_counted_every_time(tmp_path, monkeypat
 
 
 def test_the_second_load_reads_no_text(tmp_path, monkeypatch):
-    calls, encode_text = [], text_encoding.encode_text
+    calls, encode_text = [], text_loading._encode
 
     def encode(source, *rest):
         calls.append(source)
         encode_text(source, *rest)
 
-    monkeypatch.setattr("freqsgd.words.encoding.encode_text", encode)
+    monkeypatch.setattr("freqsgd.words.loading._encode", encode)
     path = write(tmp_path / "a.txt", random_text(5))
     options = TextOptions(path=path, min_count=2)
     told = []

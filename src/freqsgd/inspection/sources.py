@@ -42,8 +42,8 @@ from freqsgd.tables.spec import DataOptions
 from freqsgd.tables.synthetic import generate_clicks
 from freqsgd.tables.tokens import TokenTable
 from freqsgd.tables.values import shown
-from freqsgd.words.encoding import replaced_warning
 from freqsgd.words.files import has_text_name, text_name
+from freqsgd.words.loading import replaced_warning
 from freqsgd.words.spec import default_min_count, files_of_parts, is_wikitext
 from freqsgd.words.tokenizer import WordReader
 from freqsgd.words.zipf import zipf_text

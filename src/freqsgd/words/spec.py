@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from freqsgd.errors import DataError
 from freqsgd.tables.catalog import text_dataset
 from freqsgd.tables.checks import refuse_options
 from freqsgd.words.files import list_text_files
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "GENERATED",

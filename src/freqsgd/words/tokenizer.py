@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from freqsgd.kernels.compiled import compiled, inlined
 from freqsgd.tables.prefetch import ahead
 from freqsgd.tables.tokens import TokenTable
+from freqsgd.words.corpus import UNKNOWN_WORD
 from freqsgd.words.files import read_text_blocks
-from freqsgd.words.vocabulary import UNKNOWN_WORD
 
 __all__ = ["FoundWords", "WordReader", "find_words", "kinds_of"]
 

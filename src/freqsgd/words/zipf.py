@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from freqsgd.words.corpus import corpus_of_sentences
-from freqsgd.words.spec import default_min_count
-
-if TYPE_CHECKING:
-    from freqsgd.words.corpus import Corpus
-    from freqsgd.words.spec import TextOptions
-
-__all__ = ["zipf_corpus", "zipf_text"]
+__all__ = ["zipf_text"]
 
 _TOPICS = 20
 _COMMON = 100  # words that are used whatever the topic
@@ -65,18 +56,3 @@ def _spelling(rank: int) -> str:
     while number := number // len(_SYLLABLES):
         word += _SYLLABLES[number % len(_SYLLABLES)]
     return word
-
-
-def zipf_corpus(options: TextOptions) -> Corpus:
-    """Generated text as a corpus."""
-    own = options.min_count
-    min_count = default_min_count(None) if own is None else own
-    return corpus_of_sentences(
-        zipf_text(),
-        min_count,
-        options.max_vocab,
-        options.longest,
-        "zipf-text",
-        held_out=(1, 2),
-        split_seed=options.split_seed,
-    )
