@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from freqsgd.errors import DataError, DataWarning
-from freqsgd.vectors import word2vec_text
+from freqsgd.vectors import files as vector_files
 from freqsgd.vectors.export import export_model
 from freqsgd.vectors.vectors import Vectors
 from tests.vectors.conftest import ODD
@@ -81,7 +81,7 @@ def test_bytes_are_told_from_text_whatever_they_are(tmp_path, dim, mark):
 def test_text_is_read_in_blocks(tmp_path, monkeypatch):
     vectors = some(count=100)
     vectors.save(tmp_path / "file", "word2vec-text")
-    monkeypatch.setattr(word2vec_text, "_BLOCK", 50)
+    monkeypatch.setattr(vector_files, "_BLOCK", 50)
     found = Vectors.load(tmp_path / "file")
     assert found.tokens == vectors.tokens
     assert np.array_equal(found.matrix, vectors.matrix)
@@ -172,7 +172,7 @@ def test_a_file_of_other_arrays_is_refused(tmp_path):
 @pytest.mark.parametrize("block", [1, 1 << 25])
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_text_may_be_written_in_other_ways(tmp_path, monkeypatch, content, block, pack):
-    monkeypatch.setattr(word2vec_text, "_BLOCK", block)
+    monkeypatch.setattr(vector_files, "_BLOCK", block)
     (tmp_path / "file").write_bytes(pack(content.encode()))
     found = Vectors.load(tmp_path / "file")
     assert found.tokens == ["a", "b"]
@@ -201,7 +201,7 @@ def test_bytes_may_be_compressed(tmp_path):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_what_is_written_is_read_or_refused(tmp_path, monkeypatch, format):
-    monkeypatch.setattr(word2vec_text, "_BLOCK", 1)
+    monkeypatch.setattr(vector_files, "_BLOCK", 1)
     tokens = ["\ufeffa", "a", "\ufeff", "\ufeffb", '"', "#", "\0", "nan", "12", "null"]
     Vectors(tokens, some(len(tokens)).matrix).save(tmp_path / "file", format)
     assert Vectors.load(tmp_path / "file").tokens == tokens

@@ -81,7 +81,7 @@ def size_options(
         shape = {"--features": features, "--dim": dim, "--hidden": hidden}
         data = {"--dataset": dataset, "--data": path, "--hash-rows": hash_rows}
         _refuse("--model", {**counts, **of_files, **shape, **data})
-        from freqsgd.vectors.saved_model import check_folder
+        from freqsgd.runs.checkpoint import check_folder
 
         check_folder(model)
         return of_model(model, batch, number)

@@ -22,7 +22,17 @@ from torch import Tensor
 from freqsgd.errors import DataError
 from freqsgd.files import read_json, replacing
 
-__all__ = ["FORMAT", "MODEL", "describe", "digest", "holds_words", "load", "read_in_blocks", "save"]
+__all__ = [
+    "FORMAT",
+    "MODEL",
+    "check_folder",
+    "describe",
+    "digest",
+    "holds_words",
+    "load",
+    "read_in_blocks",
+    "save",
+]
 
 MODEL = "model.safetensors"  # the file of a finished model
 
@@ -73,6 +83,18 @@ def holds_words(folder: Path) -> bool:
         return describe(folder / MODEL).get("model") in ("cbow", "skipgram")
     except DataError:
         return False
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse what is not the folder of a model."""
+    if (folder / MODEL).is_file():
+        return
+    models = sorted(path.parent.name for path in folder.glob(f"models/*/{MODEL}"))
+    hint = f"; it is a comparison, whose models are {', '.join(models)} in models/"
+    raise DataError(
+        f"{folder} is not a model: there is no {MODEL} in it, as freqsgd train writes it"
+        + (hint if models else "")
+    )
 
 
 def digest(path: Path) -> str:

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from freqsgd.errors import DataError
 from freqsgd.files import check_target, is_stream, writing
 from freqsgd.recommender.folder import part_files
-from freqsgd.runs.checkpoint import holds_words
-from freqsgd.vectors import arrays
+from freqsgd.runs.checkpoint import check_folder, holds_words
+from freqsgd.vectors.files import write_arrays
 from freqsgd.vectors.names import FORMATS, VECTOR_FORMATS, WORD2VEC_FORMATS, choose
 from freqsgd.vectors.onnx import dictionary_bytes, onnx_bytes
-from freqsgd.vectors.saved_model import SavedModel, check_folder
-from freqsgd.vectors.vectors import Vectors, key
+from freqsgd.vectors.vectors import SavedModel, Vectors, field_rows, key
 
 __all__ = ["export_model", "open_vectors"]
 
@@ -54,7 +53,7 @@ def export_model(
     elif format in WORD2VEC_FORMATS:
         Vectors.of_saved(saved, field).save(out, format, force=force)
     else:
-        arrays.write(out, format, _arrays(saved, field))
+        write_arrays(out, format, _arrays(saved, field))
     return files
 
 
@@ -87,7 +86,7 @@ def _arrays(saved: SavedModel, field: str | None) -> dict[str, NDArray[Any]]:
     named: dict[str, NDArray[Any]] = {"bias": saved.model.bias.detach().numpy()}
     for name in names:
         named |= Vectors.of_saved(saved, name).arrays()
-        linear = saved.rows(saved.fields.index(name))[:, saved.model.dim]
+        linear = field_rows(saved.model, saved.fields.index(name))[:, saved.model.dim]
         named[key(name, "linear")] = linear.copy()
     return named
 

@@ -15,7 +15,7 @@ from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.tables.columns import Column
 from freqsgd.tables.encoder import Encoder
 from freqsgd.tables.fields import ABSENT
-from freqsgd.vectors.saved_model import SavedModel
+from freqsgd.vectors.vectors import SavedModel
 
 __all__ = ["INPUT", "OUTPUT", "dictionary_bytes", "onnx_bytes"]
 

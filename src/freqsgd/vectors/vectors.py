@@ -16,11 +16,18 @@ from numpy.typing import NDArray
 from freqsgd.errors import DataError
 from freqsgd.files import check_target, read_json
 from freqsgd.nn.fm import FM
-from freqsgd.runs.checkpoint import holds_words
+from freqsgd.recommender.folder import has_tokens, load_dictionary, load_model
+from freqsgd.runs.checkpoint import check_folder, holds_words
 from freqsgd.tables.checks import whole_number
+from freqsgd.tables.columns import Column
 from freqsgd.tables.encoder import Encoder
-from freqsgd.vectors import arrays
-from freqsgd.vectors import word2vec_files as word2vec
+from freqsgd.vectors.files import (
+    check_rows,
+    read_arrays,
+    read_word2vec,
+    write_arrays,
+    write_word2vec,
+)
 from freqsgd.vectors.names import (
     VECTOR_FORMATS,
     WORD2VEC_FORMATS,
@@ -28,15 +35,47 @@ from freqsgd.vectors.names import (
     choose,
     close_to,
 )
-from freqsgd.vectors.saved_model import SavedModel, field_rows
-from freqsgd.vectors.word2vec_files import check_rows
 from freqsgd.words.folder import load_words
 
-__all__ = ["Neighbor", "UnitRows", "Vectors", "key"]
+__all__ = ["Neighbor", "SavedModel", "UnitRows", "Vectors", "field_rows", "key"]
 
 _AT_ONCE = 1 << 24  # cosines that are held at a time
 _NOTHING = 1e-5  # length of a sum of unit vectors that is nothing but rounding
 _SUFFIX = ".vectors"
+
+
+class SavedModel:
+    """The model of a folder that ``freqsgd train`` wrote, field by field.
+
+    Attributes:
+        model: its weights
+        fields: the names of its fields
+        encoder: its token dictionaries; a model of generated data has none, and its tokens are
+            called by their ids
+        columns: how raw columns become tokens
+    """
+
+    def __init__(self, folder: Path) -> None:
+        check_folder(folder)
+        self.model, description = load_model(folder)
+        self.fields: list[str] = description["fields"]
+        expected = has_tokens(folder) or description.get("tokens")
+        self.encoder = load_dictionary(folder, self.model, description) if expected else None
+        self.columns = self.encoder.columns if self.encoder else _columns(self.fields, self.model)
+
+
+def _columns(names: Sequence[str], model: FM) -> tuple[Column, ...]:
+    return tuple(
+        Column(name, "bag" if width > 1 else "category", width=width)
+        for name, width in zip(names, model.widths, strict=True)
+    )
+
+
+def field_rows(model: FM, field: int) -> NDArray[np.float32]:
+    """Return a field's part of a model's table: a vector and, last, the linear weight of a row."""
+    first, size = sum(model.sizes[:field]), model.sizes[field]
+    table: NDArray[np.float32] = model.tokens.weight.detach().numpy()
+    return table[first : first + size]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +234,9 @@ class Vectors:
         if format in WORD2VEC_FORMATS:
             trained = self.trained
             tokens = [token for token, kept in zip(self.tokens, trained, strict=True) if kept]
-            word2vec.write(path, format, tokens, self.matrix[trained])
+            write_word2vec(path, format, tokens, self.matrix[trained])
         else:
-            arrays.write(path, format, self.arrays())
+            write_arrays(path, format, self.arrays())
 
     @classmethod
     def load(cls, path: Path | str, field: str | None = None) -> Vectors:
@@ -209,9 +248,9 @@ class Vectors:
     def load_fields(cls, path: Path | str) -> dict[str, Vectors]:
         """Read all fields of a file, by name; word2vec's formats hold one, named as the file."""
         path = Path(path)
-        found = arrays.read(path)
+        found = read_arrays(path)
         if found is None:
-            return {path.stem: cls(*word2vec.read(path), name=path.stem)}
+            return {path.stem: cls(*read_word2vec(path), name=path.stem)}
         names = [unquote(name.removesuffix(_SUFFIX)) for name in found if name.endswith(_SUFFIX)]
         try:
             fields = {
