@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from freqsgd import DeepFMClassifier, FMClassifier
 from freqsgd.errors import DataError
-from freqsgd.estimators.base import shift_to_base_rate
+from freqsgd.estimators.fitted import shift_to_base_rate
 from freqsgd.estimators.inputs import hold_out
 from freqsgd.tables.dataset import Dataset
 from freqsgd.tables.splits import Splits

@@ -200,7 +200,7 @@ def test_an_interrupt_ends_fit(monkeypatch):
     def interrupt(progress, record):
         os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr("freqsgd.estimators.base._print_epochs", interrupt)
+    monkeypatch.setattr("freqsgd.estimators.classifiers._print_epochs", interrupt)
     with pytest.raises(KeyboardInterrupt):
         FMClassifier(**SMALL, verbose=True).fit(*clicks(100))
 

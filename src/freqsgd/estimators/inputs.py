@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -25,22 +25,21 @@ from freqsgd.tables.values import is_missing, shown
 
 __all__ = [
     "all_to_train",
-    "check_options",
     "check_table",
     "classes_of",
     "hold_out",
     "labels_of",
     "no_samples",
     "numeric_names",
+    "options_of",
     "rows_of",
-    "rule_of",
     "seed_of",
-    "settings_of",
     "target_of",
     "validate_on",
     "warn_of_distinct",
 ]
 
+_Options = TypeVar("_Options", Settings, Rule)
 _FEW_ROWS = 10  # of which all may well be distinct
 _LARGEST = float(np.finfo(np.float32).max)
 _TABLE = "X must be a table: a frame, a 2-D array or a list of equally long rows"
@@ -237,53 +236,43 @@ def warn_of_distinct(encoder: Encoder, rows: int) -> None:
             )
 
 
-def check_options(params: dict[str, Any]) -> None:
-    """Refuse parameters that nothing else would."""
-    fraction = _number(params, "validation_fraction")
-    if not 0 < fraction < 1:
+# ---- parameters ----------------------------------------------------------------------------------
+
+_WHOLE = ("min_count", "threads", "dim", "epochs", "patience", "batch_size")
+_REAL = (
+    "validation_fraction", "init_scale", "dropout", "weight_decay", "weight_decay_power", "max_lr",
+)  # fmt: skip
+_MAY_BE_NONE = ("threads", "patience", "max_lr")
+
+
+def options_of(params: dict[str, Any], model: str, seed: int) -> tuple[Settings, Rule]:
+    """Return the settings and the optimizer, whose rate is None if it is to be found."""
+    chosen = {**params, "model": model, "seed": seed}
+    for name in (*_WHOLE, *_REAL):
+        if name in params and not (params[name] is None and name in _MAY_BE_NONE):
+            chosen[name] = _number(name, params[name])
+    if not 0 < chosen["validation_fraction"] < 1:
+        fraction = chosen["validation_fraction"]
         raise DataError(f"validation_fraction must lie between 0 and 1, got {fraction:g}")
-    for name in ("min_count",) if params["threads"] is None else ("min_count", "threads"):
-        if _whole(params, name) < 1:
-            raise DataError(f"{name} must be at least 1, got {params[name]}")
-
-
-def rule_of(params: dict[str, Any]) -> Rule:
-    """The optimizer; its learning rate is None if it is to be found."""
-    optimizer = params["optimizer"]
-    if not isinstance(optimizer, str):
+    for name in ("min_count", "threads"):
+        if chosen[name] is not None and chosen[name] < 1:
+            raise DataError(f"{name} must be at least 1, got {chosen[name]}")
+    if "hidden" in params:
+        chosen["hidden"] = _sizes(params["hidden"])
+    if not isinstance(params["optimizer"], str):
         known = ", ".join(OPTIMIZERS)
-        raise DataError(f"optimizer must be one of {known}, got {shown(optimizer)}")
+        raise DataError(f"optimizer must be one of {known}, got {shown(params['optimizer'])}")
+    chosen["lr"] = _lr(params["lr"])
     try:
-        return Rule(
-            optimizer,
-            _lr(params["lr"]),
-            weight_decay=_number(params, "weight_decay"),
-            weight_decay_power=_number(params, "weight_decay_power"),
-            max_lr=None if params["max_lr"] is None else _number(params, "max_lr"),
-        )
+        return _made(Settings, chosen), _made(Rule, chosen)
     except ValueError as error:
         raise DataError(str(error)) from error
 
 
-def settings_of(params: dict[str, Any], model: str, seed: int) -> Settings:
-    """Everything else."""
-    options: dict[str, Any] = {}
-    if model == "deepfm":
-        options = {"hidden": _sizes(params["hidden"]), "dropout": _number(params, "dropout")}
-    try:
-        return Settings(
-            model,
-            dim=_whole(params, "dim"),
-            init_scale=_number(params, "init_scale"),
-            epochs=_whole(params, "epochs"),
-            patience=None if params["patience"] is None else _whole(params, "patience"),
-            batch_size=_whole(params, "batch_size"),
-            lr_decay=params["lr_decay"],
-            seed=seed,
-            **options,
-        )
-    except ValueError as error:
-        raise DataError(str(error)) from error
+def _made(kind: type[_Options], chosen: dict[str, Any]) -> _Options:
+    """Return a dataclass with those of the values that it has a name for."""
+    names = {field.name for field in fields(kind)} & chosen.keys()
+    return kind(**{name: chosen[name] for name in names})
 
 
 def seed_of(random_state: Any) -> int:
@@ -333,16 +322,12 @@ def _sizes(hidden: Any) -> tuple[int, ...]:
     return tuple(int(size) for size in hidden)
 
 
-def _number(params: dict[str, Any], name: str) -> float:
-    if not _is_number(params[name]):
-        raise DataError(f"{name} must be a number, got {shown(params[name])}")
-    return float(params[name])
-
-
-def _whole(params: dict[str, Any], name: str) -> int:
-    if not _is_whole(params[name]):
-        raise DataError(f"{name} must be a whole number, got {shown(params[name])}")
-    return int(params[name])
+def _number(name: str, value: Any) -> float:
+    whole = name in _WHOLE
+    if not (_is_whole(value) if whole else _is_number(value)):
+        what = "a whole number" if whole else "a number"
+        raise DataError(f"{name} must be {what}, got {shown(value)}")
+    return int(value) if whole else float(value)
 
 
 def _is_number(value: Any) -> bool:
