@@ -87,7 +87,9 @@ def read_text_blocks(path: Path) -> Iterator[TextBlock]:
     for number, (data, done) in enumerate(_whole_words(path)):
         if number == 0:
             data = data.removeprefix(_BOM)
-        if not _is_utf8(data):
+        try:
+            data.decode()
+        except UnicodeDecodeError:
             text = data.decode(errors="replace")
             replaced += text.count("\ufffd") - data.count("\ufffd".encode())
             data = text.encode()
@@ -129,11 +131,3 @@ def _check_text(path: Path, block: bytes, *, first: bool) -> None:
         raise DataError(
             f"{path}: this is not UTF-8 text (it has NUL bytes); convert it if it is UTF-16"
         )
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import torch
@@ -48,26 +48,14 @@ class SoftmaxEngine(WordEngine):
     ) -> None:
         super().__init__(model, rule, settings, counts, threads)
         self._layer = SoftmaxLayer(model.output)
-        self._tables = {
-            "input.weight": model.input.weight,
-            "output.weight": model.output.weight,
-            "output.bias": model.output.bias.detach()[:, None],  # its entries belong to words too
-        }
+        self._input: Tensor = model.input.weight
+        bias = model.output.bias.detach()[:, None]  # whose entries belong to words too
+        self._outputs: list[Tensor] = [model.output.weight, bias]
+        names = ("input.weight", "output.weight", "output.bias")
+        self._tables = dict(zip(names, [self._input, *self._outputs], strict=True))
         self._optimizer = word_optimizer(
-            rule,
-            self._input,
-            self._outputs,
-            counts * self._share,
-            settings.inputs_per_sample,
+            rule, self._input, self._outputs, counts * self._share, settings.inputs_per_sample
         )
-
-    @property
-    def _input(self) -> Tensor:
-        return self._tables["input.weight"]
-
-    @property
-    def _outputs(self) -> list[Tensor]:
-        return [self._tables["output.weight"], self._tables["output.bias"]]
 
     @property
     def state(self) -> dict[str, Tensor]:
@@ -273,14 +261,8 @@ class RowwiseAdagrad(Optimizer):
             for param in group["params"]:
                 self.state[param]["sum"] = param.new_zeros(len(param))
 
-    @overload
-    def step(self, closure: None = None) -> None: ...
-
-    @overload
-    def step(self, closure: Callable[[], float]) -> float: ...
-
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """Update the tables from their gradients, which are dense."""
         loss = None
         if closure is not None:
