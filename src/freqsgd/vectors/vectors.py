@@ -37,7 +37,7 @@ from freqsgd.vectors.names import (
 )
 from freqsgd.words.folder import load_words
 
-__all__ = ["Neighbor", "SavedModel", "UnitRows", "Vectors", "field_rows", "key"]
+__all__ = ["Neighbor", "SavedModel", "Vectors", "field_rows", "key"]
 
 _AT_ONCE = 1 << 24  # cosines that are held at a time
 _NOTHING = 1e-5  # length of a sum of unit vectors that is nothing but rounding
@@ -170,7 +170,7 @@ class Vectors:
         found = []
         for first in range(0, len(places), block):
             some = places[first : first + block]
-            found += self._search(self._known.units[some], some[:, None], top)
+            found += self._search(self._units[1][some], some[:, None], top)
         return found
 
     def most_similar(
@@ -189,7 +189,7 @@ class Vectors:
             raise DataError("no token was given whose neighbours to look for")
         places = self._places([*added, *taken])
         signs = np.repeat(np.array([1, -1], np.float32), [len(added), len(taken)])
-        query = signs @ self._known.units[places]
+        query = signs @ self._units[1][places]
         length = np.linalg.norm(query)
         if length < _NOTHING:
             raise DataError("nothing is left of the vectors that are added and taken away")
@@ -201,7 +201,7 @@ class Vectors:
 
     def similarity(self, a: str, b: str) -> float:
         """The cosine of two tokens' vectors."""
-        one, other = self._known.units[self._places([a, b])]
+        one, other = self._units[1][self._places([a, b])]
         return float(np.clip(one @ other, -1, 1))
 
     def __len__(self) -> int:
@@ -282,8 +282,14 @@ class Vectors:
         return named
 
     @cached_property
-    def _known(self) -> UnitRows:
-        return UnitRows(self.matrix)
+    def _units(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The rows that are not all zeros, and their vectors at length 1."""
+        rows = np.flatnonzero(self.trained)
+        units = self.matrix[rows]
+        # squares of float32 numbers may leave its range, the squares' sum in float64 does not
+        squares = np.einsum("ij,ij->i", units, units, dtype=np.float64)
+        units /= np.sqrt(squares)[:, None]
+        return rows, units
 
     @cached_property
     def _row_of(self) -> dict[str, int]:
@@ -304,26 +310,39 @@ class Vectors:
         return row
 
     def _places(self, tokens: Sequence[str]) -> NDArray[np.int64]:
-        return np.array([self._place(token) for token in tokens], np.int64)
-
-    def _place(self, token: str) -> int:
-        """Where a token is among those that were trained."""
-        place = self._known.place(self._row(token))
-        if place is None:
-            raise DataError(
-                f"the token {token!r} of the field {self.name} was not in the training rows: it "
-                "has no vector, and so no neighbours"
-            )
-        return place
+        """Return where tokens are among those that were trained."""
+        rows, _ = self._units
+        wanted = np.array([self._row(token) for token in tokens], np.int64)
+        places = np.searchsorted(rows, wanted)
+        for token, row, place in zip(tokens, wanted, places, strict=True):
+            if place == len(rows) or rows[place] != row:
+                raise DataError(
+                    f"the token {token!r} of the field {self.name} was not in the training rows: "
+                    "it has no vector, and so no neighbours"
+                )
+        return places
 
     def _search(
         self, queries: NDArray[np.float32], without: NDArray[np.int64], top: int
     ) -> list[list[Neighbor]]:
-        """The trained tokens nearest to each query of length 1, but for those at some places."""
-        rows, cosines = self._known.search(queries, without, top)
+        """Return the trained tokens of the highest cosine with each query, highest first.
+
+        Args:
+            queries: a line of length 1 each
+            without: for each query the places that are left out
+            top: how many tokens
+        """
+        rows, units = self._units
+        cosines = queries @ units.T
+        np.put_along_axis(cosines, without, -np.inf, 1)
+        first = max(len(rows) - top, without.shape[1])  # place of the last one that is told
+        best = np.argpartition(cosines, first - 1, 1)[:, first:]
+        order = np.argsort(-np.take_along_axis(cosines, best, 1), 1, kind="stable")
+        best = np.take_along_axis(best, order, 1)
+        values = np.take_along_axis(cosines, best, 1).clip(-1, 1)
         return [
-            [self._neighbor(row, cosine) for row, cosine in zip(line, values, strict=True)]
-            for line, values in zip(rows.tolist(), cosines.tolist(), strict=True)
+            [self._neighbor(row, cosine) for row, cosine in zip(line, found, strict=True)]
+            for line, found in zip(rows[best].tolist(), values.tolist(), strict=True)
         ]
 
     def _neighbor(self, row: int, cosine: float) -> Neighbor:
@@ -340,47 +359,3 @@ def _listed(tokens: Any) -> list[Any]:
     """One token, or several; what is not text is refused where it is looked up."""
     one = isinstance(tokens, str) or not isinstance(tokens, Iterable)
     return [tokens] if one else list(tokens)
-
-
-class UnitRows:
-    """The rows of a matrix that are not all zeros.
-
-    Attributes:
-        rows: where they are in the matrix
-        units: the rows at length 1
-    """
-
-    def __init__(self, matrix: NDArray[np.float32]) -> None:
-        self.rows = np.flatnonzero(matrix.any(1))
-        self.units = matrix[self.rows]
-        # squares of float32 numbers may leave its range, the squares' sum in float64 does not
-        squares = np.einsum("ij,ij->i", self.units, self.units, dtype=np.float64)
-        self.units /= np.sqrt(squares)[:, None]
-
-    def place(self, row: int) -> int | None:
-        """Where a row of the matrix is among these; None if it is all zeros."""
-        place = int(np.searchsorted(self.rows, row))
-        return place if place < len(self.rows) and self.rows[place] == row else None
-
-    def search(
-        self, queries: NDArray[np.float32], without: NDArray[np.int64], top: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The rows of the highest cosine with each query of length 1, and these, highest first.
-
-        Args:
-            queries: a line each
-            without: for each query the places that are left out
-            top: how many rows
-        """
-        cosines = queries @ self.units.T
-        np.put_along_axis(cosines, without, -np.inf, 1)
-        best = _highest(cosines, min(top, len(self.rows) - without.shape[1]))
-        return self.rows[best], np.take_along_axis(cosines, best, 1).clip(-1, 1)
-
-
-def _highest(values: NDArray[np.float32], top: int) -> NDArray[np.int64]:
-    """Where the highest values of each line are, highest first."""
-    size = values.shape[1]
-    best = np.argpartition(values, size - top - 1, 1)[:, size - top :]
-    order = np.argsort(-np.take_along_axis(values, best, 1), 1, kind="stable")
-    return np.take_along_axis(best, order, 1)
