@@ -156,7 +156,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # ---- predicting ------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Log odds of the second class."""
+        """Return log odds of the second class."""
         check_is_fitted(self)
         frame = self._frame(self._check(X, reset=False))
         if self._stream is not None:
@@ -164,12 +164,12 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._learned().predict(frame, self.threads).astype(np.float64)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """The probability of each class."""
+        """Return the probability of each class."""
         log_odds = self.decision_function(X)
         return np.exp(-np.logaddexp(0.0, np.stack([log_odds, -log_odds], 1)))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class that is more probable."""
+        """Return the class that is more probable."""
         above: NDArray[np.bool_] = self.decision_function(X) > 0
         return self.classes_[above.astype(np.int64)]
 
@@ -186,11 +186,11 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._learned().encoder
 
     def vectors(self, column: str) -> Vectors:
-        """The vectors of a column's values; where these are numbers, of their bins."""
+        """Return the vectors of a column's values; where these are numbers, of their bins."""
         return self._learned().vectors(self._place(column))
 
     def neighbors(self, column: str, value: Any, top: int = 10) -> list[Neighbor]:
-        """The values of a column whose vectors have the highest cosine with that of a value."""
+        """Return the values of a column whose vectors have the highest cosine with a value's."""
         encoder, place = self.encoder_, self._place(column)
         if encoder.columns[place].is_number:
             raise DataError(
@@ -255,7 +255,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @contextlib.contextmanager
     def _or_as_before(self) -> Iterator[None]:
-        """Whatever goes wrong, leave the estimator with what it had."""
+        """Leave the estimator, whatever goes wrong, with what it had."""
         before = dict(self.__dict__)
         try:
             yield
@@ -277,13 +277,13 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # ---- what it is given ------------------------------------------------------------------------
 
     def _check(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
-        """X, whose columns are those that were there before; ``reset`` if they are new."""
+        """Return X, whose columns are those that were there before; ``reset`` if they are new."""
         X = check_table(X, self)
         validate_data(self, X, y, reset=reset, skip_check_array=True)
         return X
 
     def _frame(self, X: Any, there: slice | NDArray[np.int64] = slice(None)) -> pl.DataFrame:
-        """The rows of X that are there."""
+        """Return the rows of X that are there."""
         return read_frame(X, self._names(), self._numeric())[there]
 
     def _read_eval_set(
@@ -304,7 +304,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return [f"x{place}" for place in range(self.n_features_in_)]
 
     def _numeric(self) -> list[str]:
-        """The columns of numbers; once it is fitted they stay what they are."""
+        """Return the columns of numbers; once it is fitted they stay what they are."""
         learned = self._stream or self._fitted
         if learned is None:
             return numeric_names(self.numeric, self._names())

@@ -59,7 +59,7 @@ class Fitted:
 
     @classmethod
     def of_run(cls, model: FM, data: Dataset, rule: Rule, epochs: int) -> Fitted:
-        """After some epochs, each of which has counted every sample once."""
+        """Keep what some epochs left, each of which has counted every sample once."""
         assert data.encoder is not None
         fitted = cls(model, data.encoder)
         if rule.counts:
@@ -73,14 +73,14 @@ class Fitted:
         return self.encoder.columns
 
     def vectors(self, place: int) -> Vectors:
-        """The vectors of a field, made when they are first asked for."""
+        """Return the vectors of a field, made when they are first asked for."""
         if place not in self._vectors:
             name = self.columns[place].name
             self._vectors[place] = Vectors.of(self.model, self.encoder, place, name)
         return self._vectors[place]
 
     def predict(self, frame: pl.DataFrame, threads: int | None) -> NDArray[np.float32]:
-        """Log odds of the rows of a frame."""
+        """Return log odds of the rows of a frame."""
         return predictor_for(self.model, threads).predict(encode_frame(self.encoder, frame))
 
     def hand_over(self, engine: Engine, sizes: Sequence[int]) -> None:
@@ -90,13 +90,13 @@ class Fitted:
 
 
 def counts_of(seen: NDArray[np.int64]) -> Tensor:
-    """Counters of the optimizer, in 32 bits if they fit."""
+    """Return counters of the optimizer, in 32 bits if they fit."""
     counts = torch.from_numpy(seen)
     return counts.int() if seen.max(initial=0) < 2**31 else counts
 
 
 def resized(model: FM, sizes: Sequence[int], widths: Sequence[int]) -> FM:
-    """A copy of a model with other sizes of its fields; new rows are zeros."""
+    """Return a copy of a model with other sizes of its fields; new rows are zeros."""
     options: dict[str, Any] = {"widths": widths, "init_scale": model.init_scale}
     if isinstance(model, DeepFM):
         options |= {"hidden": model.hidden, "dropout": model.dropout}
@@ -113,7 +113,7 @@ def resized(model: FM, sizes: Sequence[int], widths: Sequence[int]) -> FM:
 def resized_state(
     state: dict[str, Tensor], before: Sequence[int], after: Sequence[int]
 ) -> dict[str, Tensor]:
-    """The same for the optimizer's state."""
+    """Move the rows of the optimizer's state in the same way."""
     return {
         name: _moved(tensor, before, after) if name in _BY_ROW else tensor.clone()
         for name, tensor in state.items()
@@ -121,7 +121,7 @@ def resized_state(
 
 
 def _moved(rows: Tensor, before: Sequence[int], after: Sequence[int]) -> Tensor:
-    """The rows of each field, as many as have room, at the field's new place."""
+    """Return the rows of each field, as many as have room, at the field's new place."""
     moved = rows.new_zeros(sum(after), *rows.shape[1:])
     starts = zip(np.cumsum([0, *before]), np.cumsum([0, *after]), strict=True)
     for (old, new), size, room in zip(starts, before, after, strict=False):
@@ -149,7 +149,7 @@ def keep_base_rate(model: FM, data: Dataset, threads: int | None) -> None:
 def shift_to_base_rate(
     logits: NDArray[np.float64], labels: NDArray[np.uint8], weights: NDArray[np.float64] | None
 ) -> float:
-    """What to add to log odds of rows of both classes: Newton's method, between bounds."""
+    """Return what to add to log odds of rows of both classes: Newton's method, between bounds."""
     if not np.isfinite(logits).all():
         raise DataError("log odds of training rows are not finite numbers: try a smaller lr")
     share = np.full(len(logits), 1 / len(logits)) if weights is None else weights / weights.sum()
@@ -247,7 +247,7 @@ def _load_optimizer(folder: Path, fitted: Fitted, digest: str | None) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as JSON has it."""
+    """Return a parameter as JSON has it."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, Iterable) and not isinstance(value, str):
@@ -256,12 +256,12 @@ def _plain(value: Any) -> Any:
 
 
 def _with_tuples(params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters as they were before JSON made lists of tuples."""
+    """Return parameters as they were before JSON made lists of tuples."""
     return {name: tuple(v) if isinstance(v, list) else v for name, v in params.items()}
 
 
 def _of_command(fitted: Fitted, record: dict[str, Any], names: Collection[str]) -> Saved:
-    """What an estimator would have kept, from the record of ``freqsgd train``."""
+    """Return what an estimator would have kept, from the record of ``freqsgd train``."""
     rule, settings = record["options"]["rule"], record["options"]["settings"]
     # estimators count occurrences
     scale = settings["batch_size"] ** -0.5 if rule.get("count") == "batch" else 1.0
@@ -276,7 +276,7 @@ def _of_command(fitted: Fitted, record: dict[str, Any], names: Collection[str]) 
 
 
 def _count_from_dictionary(fitted: Fitted, description: dict[str, Any]) -> None:
-    """Counters for going on with a model whose own were not kept."""
+    """Make counters for going on with a model whose own were not kept."""
     if description["record"]["optimizer"] != "cfsgd":
         return
     counts = [np.append(0, counts.to_numpy()) for counts in fitted.encoder.counts()]  # 0: rare

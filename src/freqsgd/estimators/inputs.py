@@ -49,7 +49,7 @@ _TABLE = "X must be a table: a frame, a 2-D array or a list of equally long rows
 
 
 def check_table(X: Any, estimator: Any) -> Any:
-    """A frame as it is; anything else as an array of two dimensions."""
+    """Return a frame as it is, anything else as an array of two dimensions."""
     if isinstance(X, pl.LazyFrame):
         raise DataError("X is a LazyFrame: give X.collect()")
     if isinstance(X, pl.DataFrame) or (hasattr(X, "iloc") and hasattr(X, "columns")):
@@ -81,7 +81,7 @@ def _check_frame(X: Any) -> None:
 
 
 def _of_rows(rows: Any) -> NDArray[Any]:
-    """Rows as an array of objects: numpy would turn numbers among texts into texts."""
+    """Make an array of objects: numpy would turn numbers among texts into texts."""
     array = np.array(rows, dtype=object)
     if array.ndim == 1 and any(isinstance(row, list | tuple | np.ndarray) for row in rows):
         raise DataError(f"{_TABLE}; its rows are not equally long")
@@ -89,7 +89,7 @@ def _of_rows(rows: Any) -> NDArray[Any]:
 
 
 def target_of(y: Any, rows: int, name: str = "y") -> NDArray[Any]:
-    """The class of each row, none of them missing."""
+    """Return the class of each row, none of them missing."""
     target: NDArray[Any] = column_or_1d(y, warn=True)
     if len(target) != rows:
         raise DataError(f"{name} has {len(target)} entries for {rows} rows")
@@ -104,7 +104,7 @@ def target_of(y: Any, rows: int, name: str = "y") -> NDArray[Any]:
 
 
 def classes_of(target: NDArray[Any]) -> NDArray[Any]:
-    """The two classes of a target, sorted."""
+    """Return the two classes of a target, sorted."""
     check_classification_targets(target)
     classes = np.unique(target)
     if len(classes) == 1:
@@ -120,7 +120,7 @@ def classes_of(target: NDArray[Any]) -> NDArray[Any]:
 
 
 def labels_of(target: NDArray[Any], classes: NDArray[Any], name: str = "y") -> NDArray[np.uint8]:
-    """1 where the target is the second class, 0 where it is the first."""
+    """Return 1 where the target is the second class, 0 where it is the first."""
     second = np.asarray(target == classes[1])
     other = ~(second | np.asarray(target == classes[0]))
     if other.any():
@@ -130,7 +130,7 @@ def labels_of(target: NDArray[Any], classes: NDArray[Any], name: str = "y") -> N
 
 
 def _weights(sample_weight: Any, rows: int) -> NDArray[np.float32] | None:
-    """One weight for each row, or None for equal ones."""
+    """Return one weight for each row, or None for equal ones."""
     if sample_weight is None:
         return None
     wanted = f"sample_weight must be one number for each of {rows} rows"
@@ -161,7 +161,7 @@ def _weights(sample_weight: Any, rows: int) -> NDArray[np.float32] | None:
 def rows_of(
     X: Any, y: Any, sample_weight: Any
 ) -> tuple[slice | NDArray[np.int64], NDArray[Any], NDArray[np.float32] | None]:
-    """Which rows are there, for those of weight 0 are not; their classes and weights."""
+    """Return which rows are there, for those of weight 0 are not; their classes and weights."""
     target, weights = target_of(y, len(X)), _weights(sample_weight, len(X))
     if weights is None:
         return slice(None), target, None
@@ -178,14 +178,14 @@ def all_to_train(
     labels: NDArray[np.uint8],
     weights: NDArray[np.float32] | None = None,
 ) -> Dataset:
-    """A dataset of which all rows are there to learn from."""
+    """Return a dataset of which all rows are there to learn from."""
     none = np.empty(0, np.int64)
     splits = Splits(np.arange(len(labels)), none, none)
     return Dataset("X", encoder.fields, ids, labels, splits, encoder, weights=weights)
 
 
 def no_samples(encoder: Encoder) -> Dataset:
-    """A dataset without rows."""
+    """Return a dataset without rows."""
     columns = sum(field.width for field in encoder.fields)
     return all_to_train(encoder, np.empty((0, columns), np.int32), np.empty(0, np.uint8))
 
@@ -276,7 +276,7 @@ def _made(kind: type[_Options], chosen: dict[str, Any]) -> _Options:
 
 
 def seed_of(random_state: Any) -> int:
-    """A seed: the number itself, or one that is drawn."""
+    """Return a seed: the number itself, or one that is drawn."""
     if _is_whole(random_state) and 0 <= random_state < 2**31:
         return int(random_state)
     if random_state is None or isinstance(random_state, np.random.RandomState):
@@ -288,7 +288,7 @@ def seed_of(random_state: Any) -> int:
 
 
 def numeric_names(numeric: Any, names: Sequence[str]) -> list[str]:
-    """The names of numeric columns, which may be given by their place too."""
+    """Return the names of numeric columns, which may be given by their place too."""
     if not isinstance(numeric, Iterable):
         raise DataError(f"numeric must be names or places of columns, got {shown(numeric)}")
     items: Iterable[Any] = [numeric] if isinstance(numeric, str) else numeric

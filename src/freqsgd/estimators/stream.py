@@ -109,12 +109,12 @@ class Stream:
         check_loss(loss, blank, self.engine.steps - 1)
 
     def predict(self, frame: pl.DataFrame) -> NDArray[np.float32]:
-        """Log odds of the rows of a frame."""
+        """Return log odds of the rows of a frame."""
         self._make_room()
         return self.engine.predict(self.dictionary.encode(frame))
 
     def fitted(self) -> Fitted:
-        """A copy of what was learned so far, without spare rows."""
+        """Return a copy of what was learned so far, without spare rows."""
         if self._copy is None:
             self._start_vectors()
             engine, model = self.engine, self.engine.model
@@ -129,7 +129,7 @@ class Stream:
         return self._copy
 
     def _make_room(self) -> None:
-        """Rows for all tokens of the dictionary: also for those that an interrupted call left."""
+        """Make rows for all tokens of the dictionary, also those that an interrupted call left."""
         old, model = self.engine, self.engine.model
         widths = [column.width for column in self.columns]
         pairs = zip(self.dictionary.sizes.tolist(), model.sizes, strict=True)
@@ -155,13 +155,13 @@ class Stream:
 
 
 def _flat(rule: Rule, settings: Settings, threads: int | None) -> dict[str, Any]:
-    """The options that matter to a stream."""
+    """Return the options that matter to a stream."""
     options = {**asdict(settings), **asdict(rule), "threads": threads}
     return {name: value for name, value in options.items() if name not in _FREE}
 
 
 def _shape(model: FM) -> dict[str, Any]:
-    """The options that made a model what it is."""
+    """Return the options that made a model what it is."""
     if not isinstance(model, DeepFM):
         return {"dim": model.dim}
     return {"dim": model.dim, "hidden": tuple(model.hidden), "dropout": model.dropout}

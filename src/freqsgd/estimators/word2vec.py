@@ -129,11 +129,11 @@ class Word2Vec:
     def most_similar(
         self, positive: str | Sequence[str] = (), negative: str | Sequence[str] = (), top: int = 10
     ) -> list[Neighbor]:
-        """The words nearest to a word, or to the sum of some less that of others."""
+        """Return the words nearest to a word, or to the sum of some less that of others."""
         return self.vectors.most_similar(positive, negative, top)
 
     def similarity(self, a: str, b: str) -> float:
-        """The cosine of two words' vectors."""
+        """Return the cosine of two words' vectors."""
         return self.vectors.similarity(a, b)
 
     def __len__(self) -> int:
@@ -143,7 +143,7 @@ class Word2Vec:
         return iter(self.vectors)
 
     def __getitem__(self, words: str | Sequence[str]) -> NDArray[np.float32]:
-        """A copy of a word's vector, or of those of some words, a row each."""
+        """Return a copy of a word's vector, or of those of some words, a row each."""
         return self.vectors[words]
 
     def __contains__(self, word: object) -> bool:
@@ -210,7 +210,7 @@ class Word2Vec:
 
 
 def _options_of(record: dict[str, Any]) -> dict[str, Any]:
-    """The options of a run of ``freqsgd train``, as far as they are options here."""
+    """Return the options of a run of ``freqsgd train``, as far as they are options here."""
     chosen = record["options"]["rule"] | record["options"]["settings"]
     names = {field.name for field in fields(Word2Vec)}
     return {name: value for name, value in chosen.items() if name in names}

@@ -31,7 +31,7 @@ Check = Callable[[Path], None]
 
 
 def file_key(path: Path) -> list[Any]:
-    """What tells a file from a changed one."""
+    """Return what tells a file from a changed one."""
     stat = path.stat()
     return [str(path.resolve()), stat.st_size, stat.st_mtime_ns]
 
@@ -39,7 +39,7 @@ def file_key(path: Path) -> list[Any]:
 def cached(
     name: str, key: dict[str, Any], build: Callable[[Path], None], check: Check | None = None
 ) -> Path:
-    """The folder that was built from ``key``, built now if there is none.
+    """Return the folder that was built from ``key``, built now if there is none.
 
     ``build`` fills a temporary folder, which gets its name when it is whole. So processes that
     build the same at once do not disturb each other, and one that is killed leaves nothing that
@@ -96,7 +96,7 @@ def _folder(name: str, key: dict[str, Any]) -> Path:
 
 
 def _damage(folder: Path, key: dict[str, Any], check: Check | None) -> str | None:
-    """What is wrong with a folder; None: nothing; "": it is not there, or of an earlier version."""
+    """Say what is wrong with a folder; None: nothing; "": it is not there, or too old."""
     if not folder.exists():
         return ""
     try:
@@ -126,7 +126,7 @@ def _digest(path: Path) -> str:
 
 
 def _identity(path: Path) -> list[int]:
-    """What changes with every change of a file: the time of the last one cannot be set."""
+    """Return what changes with every change of a file: the time of the last one cannot be set."""
     stat = path.stat()
     return [stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
 

@@ -76,12 +76,12 @@ def _export_graph(saved: SavedModel, out: Path, beside: Path) -> None:
 
 
 def _beside(out: Path) -> Path:
-    """Where the dictionary goes."""
+    """Return where the dictionary goes."""
     return out.with_name(out.name.removesuffix(".onnx") + ".tokens.json")
 
 
 def _arrays(saved: SavedModel, field: str | None) -> dict[str, NDArray[Any]]:
-    """Vectors, tokens, counts and linear weights of the fields, and the bias."""
+    """Return vectors, tokens, counts and linear weights of the fields, and the bias."""
     names = saved.fields if field is None else [choose("field", field, saved.fields)]
     named: dict[str, NDArray[Any]] = {"bias": saved.model.bias.detach().numpy()}
     for name in names:
@@ -92,7 +92,7 @@ def _arrays(saved: SavedModel, field: str | None) -> dict[str, NDArray[Any]]:
 
 
 def open_vectors(source: Path, names: Sequence[str]) -> tuple[Vectors, list[str]]:
-    """The vectors that are meant, and the names that are tokens.
+    """Return the vectors that are meant, and the names that are tokens.
 
     Args:
         source: a model's folder, or a file of vectors

@@ -141,7 +141,7 @@ def _without_spaces(tokens: Sequence[str]) -> list[str]:
 
 
 def read_word2vec(path: Path) -> Read:
-    """The words and vectors of a file of either format; GloVe's text has no first line of sizes.
+    """Return the words and vectors of a file of either format, or of GloVe's, without sizes.
 
     Raises:
         DataError: it is cut short or damaged, or a word is there twice
@@ -164,7 +164,7 @@ def read_word2vec(path: Path) -> Read:
 
 
 def _sizes(file: BinaryIO) -> tuple[int, int, int]:
-    """How many vectors there are, their dimension, and the line of the first; goes there."""
+    """Go to the first vector; return the number of vectors, their dimension, and its line."""
     marked = file.read(len(BOM_UTF8)) == BOM_UTF8
     start = len(BOM_UTF8) if marked else 0
     file.seek(start)
@@ -180,7 +180,7 @@ def _sizes(file: BinaryIO) -> tuple[int, int, int]:
 
 
 def _is_binary(file: BinaryIO, dim: int) -> bool:
-    """Whether the vectors that follow are bytes: no line of numbers, and not text either."""
+    """Tell whether the vectors that follow are bytes: no line of numbers, and not text either."""
     start = file.tell()
     sample = file.read(_SAMPLE)
     file.seek(start)
@@ -286,7 +286,7 @@ def _parse(lines: bytes, dim: int, first_line: int) -> pl.DataFrame:
 
 
 def _frame(lines: bytes, dim: int) -> pl.DataFrame | None:
-    """A row per line; None if one is not a word and so many numbers."""
+    """Return a row per line; None if one is not a word and so many numbers."""
     plain = lines.replace(b"\r\n", b"\n").replace(b" \n", b"\n")  # the original's lines end so
     try:
         frame = pl.read_csv(

@@ -36,7 +36,7 @@ class UnknownTokenError(DataError, KeyError):
 
 
 def choose(kind: str, name: str | None, known: Sequence[str]) -> str:
-    """The name, if it is known; without one, the only one that there is.
+    """Return the name, if it is known; without one, the only one that there is.
 
     Example:
         >>> choose("field", None, ["word"])
@@ -55,13 +55,13 @@ def choose(kind: str, name: str | None, known: Sequence[str]) -> str:
 
 
 def close_to(name: str, known: Sequence[str]) -> list[str]:
-    """Up to three names that are spelled alike, of the first 100,000: more would take seconds."""
+    """Return up to three names spelled alike, of the first 100,000: more would take seconds."""
     folded = {one.casefold(): one for one in known[:100_000]}
     return [folded[one] for one in get_close_matches(name.casefold(), folded)]
 
 
 def read_names(path: Path) -> dict[str, str]:
-    """The second column of a file by its first.
+    """Return the second column of a file by its first.
 
     Columns are separated by ``::`` if the first line has it, else by a tab if it has one, else by a
     comma; the text is UTF-8 or else Latin-1.
@@ -85,7 +85,7 @@ def read_names(path: Path) -> dict[str, str]:
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each line that is not blank, and the line's number."""
+    """Yield the cells of each line that is not blank, and the line's number."""
     first = text.partition("\n")[0]
     separator = next((mark for mark in ("::", "\t") if mark in first), ",")
     if separator == ",":

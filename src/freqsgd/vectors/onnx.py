@@ -25,7 +25,7 @@ _LARGEST = 2**31 - 2**20  # bytes of a file, by the format's own limit; the rest
 
 
 def onnx_bytes(model: FM, bags: Sequence[bool]) -> bytes:
-    """An ONNX file of a model.
+    """Return an ONNX file of a model.
 
     The graph takes ``ids`` (int64, samples x columns) and gives ``probability`` (float32, samples).
     An id of -1 in a column of a bag adds nothing. Any other id outside a field's range makes the
@@ -73,7 +73,7 @@ class _Graph:
         return to
 
     def serialize(self, columns: int, output: str) -> bytes:
-        """The file."""
+        """Return the content of the file."""
         onnx = self._onnx
         tensor, types = onnx.helper.make_tensor_value_info, onnx.TensorProto
         graph = onnx.helper.make_graph(
@@ -126,7 +126,7 @@ def _log_odds(graph: _Graph, model: FM, bags: Sequence[bool]) -> str:
 
 
 def _find_rows(graph: _Graph, model: FM, bags: Sequence[bool]) -> tuple[str, str]:
-    """Which ids are allowed, and the row of each: the last one for those without a token."""
+    """Return which ids are allowed, and the row of each: the last one for those without a token."""
     fields = model.columns_field.numpy()
     zero = graph.constant("zero", 0, np.int64)
     low = graph.constant("lowest_id", np.where(np.array(bags)[fields], ABSENT, 0), np.int64)
@@ -150,7 +150,7 @@ def _find_rows(graph: _Graph, model: FM, bags: Sequence[bool]) -> tuple[str, str
 
 
 def _network(graph: _Graph, model: DeepFM, vectors: str) -> str:
-    """What DeepFM's network adds to the log odds."""
+    """Return what DeepFM's network adds to the log odds."""
     value = graph.add("Flatten", vectors, to="network_input", axis=1)
     for number, layer in enumerate(_layers_on_columns(model)):
         value = _layer(graph, f"network_{number}", layer, value)
@@ -159,7 +159,7 @@ def _network(graph: _Graph, model: DeepFM, vectors: str) -> str:
 
 
 def _layers_on_columns(model: DeepFM) -> list[nn.Module]:
-    """The network's layers, the first one for a vector per column instead of one per field.
+    """Return the network's layers, the first one for a vector per column instead of one per field.
 
     The vectors of a bag's columns would be summed first; it is the same to weigh each as their sum.
     """
@@ -193,7 +193,7 @@ FORMAT = 1
 
 
 def dictionary_bytes(saved: SavedModel) -> bytes:
-    """The fields in the order of their columns, and the id of every token's text."""
+    """Return the fields in the order of their columns, and the id of every token's text."""
     firsts = np.cumsum([0, *saved.model.widths]).tolist()
     fields = [
         {
@@ -212,7 +212,7 @@ def dictionary_bytes(saved: SavedModel) -> bytes:
 
 
 def _bins(column: Column) -> dict[str, Any]:
-    """How a number becomes a token."""
+    """Return how a number becomes a token."""
     if not column.is_number:
         return {}
     return {"bins": {"edges": column.edges} if column.edges else "log"}

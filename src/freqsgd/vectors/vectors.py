@@ -128,7 +128,7 @@ class Vectors:
 
     @classmethod
     def of_model(cls, folder: Path | str, field: str | None = None) -> Vectors:
-        """The vectors of a field of a model that ``freqsgd train`` wrote.
+        """Return the vectors of a field of a model that ``freqsgd train`` wrote.
 
         A model of words has one field, "word", which need not be named.
         """
@@ -140,13 +140,13 @@ class Vectors:
 
     @classmethod
     def of_saved(cls, saved: SavedModel, field: str | None = None) -> Vectors:
-        """The vectors of a field of a model that has been read."""
+        """Return the vectors of a field of a model that has been read."""
         name = choose("field", field, saved.fields)
         return cls.of(saved.model, saved.encoder, saved.fields.index(name), name)
 
     @classmethod
     def of(cls, model: FM, encoder: Encoder | None, field: int, name: str) -> Vectors:
-        """A copy of a field's vectors; without an encoder its tokens are called by their ids."""
+        """Copy a field's vectors; without an encoder its tokens are called by their ids."""
         matrix = field_rows(model, field)[:, : model.dim].copy()
         if encoder is None:
             return cls([str(number) for number in range(len(matrix))], matrix, name=name)
@@ -159,7 +159,7 @@ class Vectors:
         return np.asarray(self.matrix.any(1))
 
     def nearest(self, tokens: str | Sequence[str], top: int = 10) -> list[list[Neighbor]]:
-        """The ``top`` tokens of the highest cosine with each of some tokens, nearest first.
+        """Return the ``top`` tokens of the highest cosine with each of some tokens, nearest first.
 
         Raises:
             DataError: a token is not there, or was never trained
@@ -176,7 +176,7 @@ class Vectors:
     def most_similar(
         self, positive: str | Sequence[str] = (), negative: str | Sequence[str] = (), top: int = 10
     ) -> list[Neighbor]:
-        """The tokens nearest to the sum of some vectors less that of others, each of length 1.
+        """Return the tokens nearest to the sum of some unit vectors less that of others.
 
         The tokens that are given are left out.
 
@@ -196,11 +196,11 @@ class Vectors:
         return self._search((query / length)[None], np.unique(places)[None], top)[0]
 
     def analogy(self, a: str, b: str, c: str, top: int = 10) -> list[Neighbor]:
-        """What is to ``c`` as ``b`` is to ``a``: the tokens nearest to b - a + c."""
+        """Return what is to ``c`` as ``b`` is to ``a``: the tokens nearest to b - a + c."""
         return self.most_similar([b, c], [a], top)
 
     def similarity(self, a: str, b: str) -> float:
-        """The cosine of two tokens' vectors."""
+        """Return the cosine of two tokens' vectors."""
         one, other = self._units[1][self._places([a, b])]
         return float(np.clip(one @ other, -1, 1))
 
@@ -214,7 +214,7 @@ class Vectors:
         return token in self._row_of
 
     def __getitem__(self, tokens: str | Sequence[str]) -> NDArray[np.float32]:
-        """A copy of a token's vector, or of those of some tokens, a row each."""
+        """Return a copy of a token's vector, or of those of some tokens, a row each."""
         rows = np.array([self._row(token) for token in _listed(tokens)], np.int64)
         found: NDArray[np.float32] = self.matrix[rows]
         return found[0] if isinstance(tokens, str) else found
@@ -271,7 +271,7 @@ class Vectors:
         return fields
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What files hold: numbers, and the tokens as JSON in UTF-8."""
+        """Return what files hold: numbers, and the tokens as JSON in UTF-8."""
         text = bytearray(json.dumps(list(self.tokens)).encode())
         named: dict[str, NDArray[Any]] = {
             key(self.name, "vectors"): np.ascontiguousarray(self.matrix),
@@ -351,11 +351,11 @@ class Vectors:
 
 
 def key(field: str, what: str) -> str:
-    """The name of a field's array in a file: plain ASCII, whatever the field is called."""
+    """Return the name of a field's array in a file: plain ASCII, whatever the field is called."""
     return f"{quote(field, safe='')}.{what}"
 
 
 def _listed(tokens: Any) -> list[Any]:
-    """One token, or several; what is not text is refused where it is looked up."""
+    """Return one token, or several; what is not text is refused where it is looked up."""
     one = isinstance(tokens, str) or not isinstance(tokens, Iterable)
     return [tokens] if one else list(tokens)

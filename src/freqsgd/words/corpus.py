@@ -85,7 +85,7 @@ class Corpus:
         longest: int = 256,
         name: str = "text",
     ) -> Corpus:
-        """Sentences in memory, all of them to learn from.
+        """Make a corpus of sentences in memory, all of them to learn from.
 
         Args:
             sentences: lists of words, or texts that are split at white space; read once
@@ -118,7 +118,7 @@ class Corpus:
         return digest.hexdigest()
 
     def summary(self) -> dict[str, Any]:
-        """What ``results.json`` says of it."""
+        """Return what ``results.json`` says of it."""
         return {
             "name": self.name,
             "kind": "text",
@@ -139,7 +139,7 @@ def corpus_of_sentences(
     held_out: Sequence[int] = (),
     split_seed: int = 0,
 ) -> Corpus:
-    """As ``Corpus.of_sentences`` says; parts may be held out, drawn at random."""
+    """Do as ``Corpus.of_sentences`` says; parts may be held out, drawn at random."""
     for what, value, least in (
         ("min_count", min_count, 1), ("max_vocab", max_vocab, 2), ("longest", longest, 2)
     ):  # fmt: skip
@@ -160,7 +160,7 @@ def corpus_of_sentences(
 def _code(
     sentences: Iterable[str | Sequence[str]], longest: int
 ) -> tuple[list[str], NDArray[np.int32], NDArray[np.int32]]:
-    """The distinct words, their codes in all sentences, and the lengths of pieces of these."""
+    """Return the distinct words, the codes of all sentences, and the lengths of pieces."""
     known: defaultdict[str, int] = defaultdict()
     known.default_factory = known.__len__  # a new word gets the next code
     codes, lengths = array("i"), array("i")
@@ -185,7 +185,7 @@ def _code(
 
 
 def _checked(sentences: Iterable[str | Sequence[str]]) -> Iterable[str | Sequence[str]]:
-    """The sentences, unless they are something else that a user may take for some."""
+    """Return the sentences, unless they are something else that a user may take for some."""
     if isinstance(sentences, str):
         raise DataError(
             "sentences must be a list of sentences, not one text; split it, for instance with "
@@ -234,13 +234,13 @@ class CodedText:
     parts: NDArray[np.uint8]  # of each piece, an index of PARTS
 
     def part(self, index: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Codes and lengths of the pieces of one part."""
+        """Return codes and lengths of the pieces of one part."""
         chosen = self.parts == index
         return self.codes[np.repeat(chosen, self.lengths)], self.lengths[chosen]
 
 
 def training_counts(texts: Iterable[CodedText], codes: int) -> NDArray[np.int64]:
-    """How often each of so many codes is in the training part of all texts together."""
+    """Return how often each of so many codes is in the training part of all texts together."""
     counts = np.zeros(codes, np.int64)
     for text in texts:
         counts += np.bincount(text.part(0)[0], minlength=codes)
@@ -248,7 +248,7 @@ def training_counts(texts: Iterable[CodedText], codes: int) -> NDArray[np.int64]
 
 
 def draw_parts(pieces: int, held_out: Sequence[int], seed: int) -> NDArray[np.uint8]:
-    """The part of each piece: a twentieth, at random, for each of the parts held out."""
+    """Return the part of each piece: a twentieth, at random, for each of the parts held out."""
     parts, count = np.zeros(pieces, np.uint8), pieces // _HELD_OUT
     for place, part in enumerate(held_out):
         parts[place * count : (place + 1) * count] = part
@@ -267,7 +267,7 @@ class WordIds:
     def encode(
         self, codes: NDArray[np.int32], lengths: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The ids of pieces, and how many words each has left; empty ones are left out."""
+        """Return the ids of pieces, and how many words each has left; empty ones are left out."""
         ids = self._ids[codes]
         known = ids != _LEFT_OUT
         before = np.concatenate([[0], np.cumsum(known)])

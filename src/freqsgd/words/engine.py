@@ -83,6 +83,9 @@ def _mean(loss: NDArray[np.float64], samples: NDArray[np.int64]) -> float | None
 class WordEngine(ABC):
     """Takes the steps of a word model, and evaluates it.
 
+    The frequency of a word in the input table is per sample: for skip-gram its share of the pairs,
+    for CBOW, where a sample has several words, the sum over words is about twice the window.
+
     Args:
         model: trained in place; float32, on the CPU
         rule: the optimizer

@@ -30,7 +30,7 @@ _NOT_TEXT = {
 
 
 def list_text_files(path: Path) -> tuple[Path, ...]:
-    """The file itself, or the text files of a folder in the order of their names."""
+    """Return the file itself, or the text files of a folder in the order of their names."""
     if path.is_file():
         return (path,)
     if not path.is_dir():
@@ -55,12 +55,12 @@ def list_text_files(path: Path) -> tuple[Path, ...]:
 
 
 def has_text_name(path: str | Path) -> bool:
-    """Whether a file's name ends as those of text files do."""
+    """Tell whether a file's name ends as those of text files do."""
     return str(path).lower().removesuffix(".gz").endswith(_SUFFIXES)
 
 
 def text_name(path: Path) -> str:
-    """What a file or folder is called, without the endings that text files have.
+    """Return what a file or folder is called, without the endings that text files have.
 
     Example:
         >>> text_name(Path("news.2024.txt.gz")), text_name(Path("v1.2")), text_name(Path(".txt"))
@@ -79,7 +79,7 @@ class TextBlock:
 
 
 def read_text_blocks(path: Path) -> Iterator[TextBlock]:
-    """All of a file in order; a newline is added at its end.
+    """Yield all of a file in order; a newline is added at its end.
 
     What is not UTF-8 is replaced by U+FFFD.
     """

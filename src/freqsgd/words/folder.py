@@ -47,7 +47,7 @@ def save_words(
 
 
 def load_words(folder: Path) -> tuple[WordModel, list[str], NDArray[np.int64], dict[str, Any]]:
-    """The model of a folder, its words, their counts, and what was saved beside them."""
+    """Return the model of a folder, its words, their counts, and what was saved beside them."""
     path = folder / MODEL
     tensors, description = checkpoint.load(path)
     if description.get("model") not in _KINDS:
@@ -64,7 +64,7 @@ def load_words(folder: Path) -> tuple[WordModel, list[str], NDArray[np.int64], d
 
 
 def _model(description: dict[str, Any], tensors: dict[str, Tensor]) -> WordModel:
-    """A model whose weights are these tensors."""
+    """Return a model whose weights are these tensors."""
     count, dim = tensors["input.weight"].shape
     kind, bias = _KINDS[description["model"]], "output.bias" in tensors
     with torch.device("meta"):  # weights that would be replaced at once

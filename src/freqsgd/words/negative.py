@@ -35,10 +35,7 @@ _ROWS = 1024  # whose products with them are held at a time
 class NegativeEngine(WordEngine):
     """Training of a word model in small blocks of words, with noise words that a block shares.
 
-    The frequency of a word in the input table is per sample: for skip-gram its share of the pairs,
-    for CBOW, where a sample has several words, the sum over words is about twice the window. In
-    the output table a sample touches its target and ``negatives`` noise words; all are counted.
-
+    In the output table a sample touches its target and ``negatives`` noise words; all are counted.
     The model has no bias. The rule is sgd, fasgd, cfsgd or rowwise-adagrad. The result does not
     depend on the number of threads.
     """
@@ -77,7 +74,7 @@ class NegativeEngine(WordEngine):
         self.samples, self.steps = samples, steps
 
     def evaluate(self, text: Paragraphs) -> WordLosses:
-        """The losses of a text, all of its words included.
+        """Return the losses of a text, all of its words included.
 
         The noise is the same in every evaluation: words in the order of their counts, evenly
         spaced in their cumulative probability.
@@ -138,7 +135,7 @@ class NegativeEngine(WordEngine):
             run(block_kernel(np.int64 if wide else np.int32), self._job, threads)
 
     def _widen_counts(self, words: int) -> None:
-        """Counts that might not fit 32 bits become 64."""
+        """Make counts that might not fit 32 bits have 64."""
         if self.settings.most_counted(words, self.samples) >= 2**31:
             for name in ("input_counts", "output_counts"):
                 if name in self._state:
@@ -146,7 +143,7 @@ class NegativeEngine(WordEngine):
 
 
 def noise_distribution(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The chance of each word to be drawn as noise: its count to the power of 3/4."""
+    """Return the chance of each word to be drawn as noise: its count to the power of 3/4."""
     powers: NDArray[np.float64] = counts.astype(np.float64) ** 0.75
     share: NDArray[np.float64] = powers / powers.sum()
     return share
@@ -177,7 +174,7 @@ def _new_state(
 def _new_job(
     model: WordModel, rule: Rule, settings: TextSettings
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """What stays the same from step to step; the buffers are those that it points to."""
+    """Return what stays the same from step to step; the buffers are those that it points to."""
     job = np.zeros(1, kernels.JOB)
     window, block, words = settings.window, BLOCK, model.words
     pool = kernels.POOL_UNIT * -(-settings.negatives // (kernels.POOL_UNIT // 2))

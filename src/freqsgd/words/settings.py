@@ -103,7 +103,7 @@ class TextSettings:
         return 1 if self.model == "skipgram" else 2 * self.window
 
     def most_counted(self, words: int, samples: int = 0) -> int:
-        """How often a word may be counted at most, in samples and in the windows of words."""
+        """Return how often a word may be counted at most, in samples and windows of words."""
         samples += words * 2 * self.window
         return samples * max(2 * self.window, 1 + self.negatives)
 

@@ -23,7 +23,7 @@ _FILES = {
 
 
 def word_similarity(words: Sequence[str], matrix: NDArray[Any]) -> dict[str, dict[str, Any]]:
-    """Spearman correlation with WordSim-353 and SimLex-999, those whose files are there.
+    """Return the Spearman correlation with WordSim-353 and SimLex-999, those whose files are there.
 
     A pair is covered if both words are in the vocabulary, as written or in lower case.
 
@@ -49,7 +49,7 @@ def word_similarity(words: Sequence[str], matrix: NDArray[Any]) -> dict[str, dic
 
 
 def read_pairs(path: Path) -> list[tuple[str, str, float]]:
-    """The pairs of a file: two words and how alike people find them, separated by tabs."""
+    """Return the pairs of a file: two words and how alike people find them, separated by tabs."""
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -81,7 +81,7 @@ def _agreement(
 
 
 def _cosines(matrix: NDArray[Any], a: list[int], b: list[int]) -> NDArray[np.float64]:
-    """Cosines of pairs of rows; 0 with a vector of zeros."""
+    """Return cosines of pairs of rows; 0 with a vector of zeros."""
     x = matrix[np.array(a, np.int64)].astype(np.float64)
     y = matrix[np.array(b, np.int64)].astype(np.float64)
     lengths = np.sqrt((x * x).sum(1) * (y * y).sum(1))

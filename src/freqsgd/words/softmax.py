@@ -29,13 +29,10 @@ __all__ = ["RowwiseAdagrad", "SoftmaxEngine", "SoftmaxLayer", "word_optimizer"]
 class SoftmaxEngine(WordEngine):
     """Minibatch training of a word model, equal to autograd and the torch optimizer.
 
-    A step minimises the mean cross-entropy of its samples. The frequency of a word in the input
-    table is per sample: for skip-gram its share of the pairs, for CBOW, where a sample has several
-    words, the sum over words is about twice the window. In the output table and its bias it is the
-    word's share of the targets. fasgd takes its frequencies, which are nearly those of the samples,
-    from the counts.
-
-    The model has a bias. Results differ in rounding between numbers of threads.
+    A step minimises the mean cross-entropy of its samples. The frequency of a word in the output
+    table and its bias is its share of the targets. fasgd takes its frequencies, which are nearly
+    those of the samples, from the counts. The model has a bias. Results differ in rounding between
+    numbers of threads.
     """
 
     def __init__(
@@ -163,7 +160,7 @@ class SoftmaxLayer:
         self._logits = self.weight.new_empty(self._rows, len(self.weight))
 
     def losses(self, hidden: Tensor, rows: Ids, targets: Ids) -> Tensor:
-        """The loss of each sample."""
+        """Return the loss of each sample."""
         losses = hidden.new_empty(len(targets))
         for _, samples, log_p, cells in self._pieces(hidden, rows, targets):
             losses[samples] = -log_p.view(-1)[cells]
@@ -172,7 +169,7 @@ class SoftmaxLayer:
     def gradients(
         self, hidden: Tensor, rows: Ids, targets: Ids, to_weight: Tensor, to_bias: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The loss of each sample, and the gradient of their mean by the hidden vectors.
+        """Return the loss of each sample, and the gradient of their mean by the hidden vectors.
 
         The gradients of weight and bias are added to ``to_weight`` and ``to_bias``.
         """
@@ -190,7 +187,7 @@ class SoftmaxLayer:
         return losses, to_hidden.mul_(share[:, None])
 
     def _pieces(self, hidden: Tensor, rows: Ids, targets: Ids) -> Iterator[Piece]:
-        """Some rows, their samples, the rows' log probabilities, the samples' places in them."""
+        """Yield rows, their samples, the rows' log probabilities, the samples' places in them."""
         for first in range(0, len(hidden), self._rows):
             last = min(first + self._rows, len(hidden))
             log_p = self._logits[: last - first]
@@ -204,7 +201,7 @@ class SoftmaxLayer:
 def word_optimizer(
     rule: Rule, inputs: Tensor, outputs: list[Tensor], counts: NDArray[Any], per_sample: int
 ) -> Optimizer:
-    """The optimizer of a rule, for tables that have a row for each word.
+    """Return the optimizer of a rule, for tables that have a row for each word.
 
     Args:
         rule: its name and options, which have been checked

@@ -92,21 +92,21 @@ _TRAIN, *_HELD_OUT = (f"wiki.{part}.tokens" for part in ("train", "valid", "test
 
 
 def is_wikitext(path: Path) -> bool:
-    """Whether it is a folder in the layout of WikiText, which has files for all parts."""
+    """Tell whether a folder has the layout of WikiText, which has files for all parts."""
     return (path / _TRAIN).is_file()
 
 
 def default_min_count(path: Path | None) -> int:
-    """How often a word must be seen unless something else is asked for; generated text is None."""
+    """Return how often a word must be seen by default; the path of generated text is None."""
     return _WIKITEXT_MIN_COUNT if path is not None and is_wikitext(path) else _MIN_COUNT
 
 
 def files_of_parts(
     path: Path, validation: str | None = None, test: str | None = None
 ) -> tuple[tuple[Path, ...], ...]:
-    """The files of each part; those of a held-out part are none if it has to be drawn.
+    """Return the files of each part; those of a held-out part are none if it has to be drawn.
 
-    A file that is held out is never one to learn from, though it be in the same folder.
+    A file that is held out is never one to learn from, even if it is in the same folder.
     """
     layout = is_wikitext(path)
     train = (path / _TRAIN,) if layout else list_text_files(path)

@@ -31,7 +31,7 @@ _CODE_POINTS = 0x110000
 
 @cache
 def kinds_of(tokenizer: str) -> NDArray[np.uint8]:
-    """The kind of every code point.
+    """Return the kind of every code point.
 
     "whitespace": words are what stands between white space. "words": they are runs of letters,
     digits, underscores and the marks that go with letters, with single apostrophes inside.
@@ -63,7 +63,7 @@ class FoundWords:
 
 
 def find_words(data: bytes, kinds: NDArray[np.uint8], longest: int, begun: int) -> FoundWords:
-    """The words of a text in UTF-8 that ends with white space.
+    """Return the words of a text in UTF-8 that ends with white space.
 
     A piece ends with its line, or when it has ``longest`` words; of the first one, ``begun`` words
     came before this text.
@@ -110,7 +110,7 @@ def _find_words(
 
 @inlined
 def _code_point(text: Any, position: Any) -> Any:
-    """The code point that starts here, and how many bytes it has."""
+    """Return the code point that starts here, and how many bytes it has."""
     byte = np.int64(text[position])
     if byte < 0x80:
         return byte, 1
@@ -144,7 +144,7 @@ class WordReader:
     def read(
         self, path: Path, *, add: bool = True
     ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32], float]]:
-        """Codes, lengths of the pieces that ended, and how much of the file is done.
+        """Yield codes, lengths of the pieces that ended, and how much of the file is done.
 
         New words are added to the table, or have a code below 0.
         """
@@ -152,7 +152,7 @@ class WordReader:
             yield self._code(found, add=add), found.lengths, done
 
     def _code(self, found: FoundWords, *, add: bool) -> NDArray[np.int32]:
-        """The codes of words, of 16 at a time, which halves the time, and of the rest."""
+        """Return the codes of words, found for 16 at a time, which halves the time."""
         codes = np.empty(len(found.stops), np.int32)
         whole, start = len(codes) - len(codes) % _ROW, 0
         for some in (slice(0, whole), slice(whole, len(codes))):
@@ -183,5 +183,5 @@ class WordReader:
             yield found, block.done
 
     def text_of(self, code: int) -> str:
-        """The word of a code."""
+        """Return the word of a code."""
         return str(self.table.texts(np.array([code]))[0])

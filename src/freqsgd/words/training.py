@@ -190,7 +190,7 @@ class _Run(Run[WordModel]):
 
 
 def _keeps(rule: Rule) -> str:
-    """What the optimizer keeps, in words; here there are no linear weights."""
+    """Return what the optimizer keeps, in words; here there are no linear weights."""
     return "one float per row" if rule.optimizer == "rowwise-adagrad" else rule.keeps
 
 
@@ -259,7 +259,7 @@ def _check_memory(words: int, dim: int) -> None:
 
 
 def within(settings: TextSettings, corpus: Corpus) -> TextSettings:
-    """The same with a window no wider than the longest paragraph, where windows are cut anyway."""
+    """Narrow the window to the longest paragraph, where windows are cut anyway."""
     if settings.windows == "full":
         return settings
     longest = max(_longest(text) for text in (corpus.train, corpus.validation, corpus.test))
@@ -267,7 +267,7 @@ def within(settings: TextSettings, corpus: Corpus) -> TextSettings:
 
 
 def number_of_samples(text: Paragraphs, settings: TextSettings) -> int:
-    """How many a text has, nothing being left out."""
+    """Count the samples of a text of which nothing is left out."""
     lengths, window = np.diff(text.starts), settings.window
     if settings.windows == "full":
         middles = int(np.maximum(lengths - 2 * window, 0).sum())
@@ -305,7 +305,7 @@ def warn_of_nothing_learned(loss: float | None, blank: float) -> None:
 
 
 def blank_loss(words: int, settings: TextSettings) -> float:
-    """The loss of a model that knows nothing: for it all words are equally likely."""
+    """Return the loss of a model that knows nothing: for it all words are equally likely."""
     if settings.loss == "softmax":
         return math.log(words)
     return math.log(2) * (1 + settings.negatives)

@@ -35,7 +35,7 @@ class Samples:
 
 
 def take(text: Paragraphs, which: Ids) -> tuple[Ids, Ids]:
-    """The words of some paragraphs one after another, and where each starts and the last ends."""
+    """Return the words of some paragraphs, and where each starts and the last ends."""
     firsts = text.starts[which]
     lengths = text.starts[which + 1] - firsts
     starts = np.concatenate([[0], np.cumsum(lengths)])
@@ -44,7 +44,7 @@ def take(text: Paragraphs, which: Ids) -> tuple[Ids, Ids]:
 
 
 def kept_share(counts: NDArray[np.int64], threshold: float) -> NDArray[np.float64]:
-    """The chance that each word is kept; ``threshold`` is ``TextSettings.subsample``."""
+    """Return the chance that each word is kept; ``threshold`` is ``TextSettings.subsample``."""
     if threshold == 0:
         return np.ones(len(counts))
     ratio: NDArray[np.float64] = threshold * counts.sum() / np.maximum(counts, 1)
@@ -61,7 +61,7 @@ def subsample(
 
 
 def skipgram_samples(ids: Ids, starts: Ids, window: int, *, full: bool) -> Samples:
-    """A sample for each pair of a word and one around it; a hidden vector for each distinct word.
+    """Make a sample of each pair of a word and one around it; a distinct word has one vector.
 
     Args:
         ids, starts: the paragraphs, as :func:`take` gives them
@@ -78,13 +78,13 @@ def skipgram_samples(ids: Ids, starts: Ids, window: int, *, full: bool) -> Sampl
 
 
 def cbow_samples(ids: Ids, starts: Ids, window: int, *, full: bool) -> Samples:
-    """A sample for each word, predicted from those around it; arguments as for skip-gram."""
+    """Make a sample of each word, predicted from those around it; arguments as for skip-gram."""
     middles, around = _windows(ids, starts, window, full)
     return Samples(around, around[around >= 0], np.arange(len(middles)), middles)
 
 
 def _windows(ids: Ids, starts: Ids, window: int, full: bool) -> tuple[Ids, Ids]:
-    """Words, and those around each (-1 beyond the paragraph); those without any are left out."""
+    """Return words that have neighbours, and those around each (-1 beyond the paragraph)."""
     lengths = np.diff(starts)
     before = np.arange(len(ids)) - np.repeat(starts[:-1], lengths)
     after = np.repeat(lengths, lengths) - before - 1

@@ -13,7 +13,7 @@ _SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "
 
 
 def zipf_text(words: int = 400_000, vocabulary: int = 5_000, seed: int = 0) -> list[str]:
-    """Sentences whose words are about as frequent as in a language, and fit together.
+    """Make sentences whose words are about as frequent as in a language, and fit together.
 
     The n-th most frequent word has a probability that is about proportional to 1/(n + 2.7). The 100
     most frequent ones, which end with a consonant, are used in all sentences; any other word has
@@ -48,7 +48,7 @@ def zipf_text(words: int = 400_000, vocabulary: int = 5_000, seed: int = 0) -> l
 
 
 def _spelling(rank: int) -> str:
-    """The word of a rank: its topic, then its number within the topic."""
+    """Return the word of a rank: its topic, then its number within the topic."""
     if rank < _COMMON:
         return f"{_SYLLABLES[rank % len(_SYLLABLES)]}{'nt'[rank // len(_SYLLABLES)]}"
     number, topic = divmod(rank - _COMMON, _TOPICS)
