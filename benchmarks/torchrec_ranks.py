@@ -18,8 +18,6 @@ import sys
 import time
 from typing import Any
 
-import numpy as np
-
 FEATURES, DIM, BATCH, KEPT = 26, 16, 65_536, 4
 CONTENDERS = {  # ranks, sharding
     "freqsgd, 1 process": (0, ""),
@@ -55,28 +53,13 @@ def rank(tokens: int, sharding: str) -> dict[str, Any]:
     import torch.distributed as dist
     from torch.profiler import ProfilerActivity, profile
 
-    from freqsgd.optimizers import Rule
-    from freqsgd.planner.measure import examples
-    from freqsgd.recommender.settings import Settings
+    from freqsgd.planner.measure import examples, torchrec_steps
     from freqsgd.torchrec.group import join
-    from freqsgd.torchrec.trainer import ShardedTrainer
 
     join()
     torch.set_num_threads(2 // dist.get_world_size())
     some = examples(FEATURES, tokens, BATCH, KEPT)
-    rule, settings = Rule("cfsgd", 1.0, count="batch"), Settings(dim=DIM, batch_size=BATCH)
-    trainer = ShardedTrainer(some.stream, rule, settings, sharding)
-    trainer.begin()
-    logits = np.empty(BATCH, np.float32)
-
-    def steps() -> float:
-        dist.barrier()
-        start = time.perf_counter()
-        for batch in map(some.batch, range(KEPT)):
-            trainer.learn(some.ids[batch], some.labels[batch], logits)
-        dist.barrier()
-        return KEPT * BATCH / (time.perf_counter() - start)
-
+    steps = torchrec_steps(some, DIM, KEPT, sharding, lr=1.0)
     steps()
     rate = max(steps() for _ in range(3))
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
@@ -86,7 +69,7 @@ def rank(tokens: int, sharding: str) -> dict[str, Any]:
     parts = dict.fromkeys([*PARTS, "rest"], 0.0)
     for event in profiler.key_averages():
         parts[part_of(event.key)] += event.self_cpu_time_total / 1e6 / spent
-    found = {"rate": rate, "parts": parts, "leads": trainer.leads}
+    found = {"rate": rate, "parts": parts, "leads": dist.get_rank() == 0}
     dist.destroy_process_group()
     return found
 

@@ -71,7 +71,7 @@ def stop_at(batch: int | None) -> Callable[[StreamProgress, Any], None]:
 
 def train(rank: int, model: str, options: dict[str, Any]) -> dict[str, Any]:
     """A rank's part of a run: its record, the rows that it holds, and the other weights."""
-    from freqsgd.torchrec.tables import held_rows
+    from freqsgd.torchrec.tables import rows_by_weight
     from freqsgd.torchrec.trainer import fit_sharded
 
     folder = options.get("folder")
@@ -90,7 +90,10 @@ def train(rank: int, model: str, options: dict[str, Any]) -> dict[str, Any]:
         return {}
     return {
         "record": record,
-        "rows": {f"{t} {first:05d}": (w, counts) for t, first, w, counts in held_rows(trained)},
+        "rows": {
+            f"{t} {first:05d}": (w, counts)
+            for t, first, w, counts in rows_by_weight(trained).values()
+        },
         "others": {k: v for k, v in trained.state_dict().items() if not k.startswith("tables.")},
     }
 

@@ -12,10 +12,9 @@ from torch import Tensor, nn
 
 from freqsgd.nn import fm
 from freqsgd.recommender.models import new_model
-from freqsgd.torchrec.layout import Layout
 from freqsgd.torchrec.limits import require_torchrec
 from freqsgd.torchrec.model import batch_norm
-from freqsgd.torchrec.tables import Rows
+from freqsgd.torchrec.tables import Layout, Rows
 from tests.integration.ranks import Ranks
 from tests.torchrec.sharded import MODELS, BagStream, settings_of
 

@@ -35,8 +35,8 @@ _ABOUT = {  # in the order in which people need them
         "paper": "Measure every figure and table of the paper here.",
     },
     "Look ahead": {
-        "plan": "Reckon the memory, hosts and time that tables of any size take.",
-        "bench": "Measure how fast this machine is, against torch.",
+        "plan": "Estimate memory, hosts and training time for tables of any size.",
+        "bench": "Measure the rates of this machine that freqsgd plan predicts from.",
     },
 }
 _OTHER_NAMES = {"inspect": "inspect_data", "data": "app"}  # of functions

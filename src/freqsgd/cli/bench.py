@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
-from freqsgd.cli.bench_table import print_bench
+from freqsgd.cli.plan import table_of
 from freqsgd.cli.progress import Watcher, console
 from freqsgd.cli.session import target, use_threads
-from freqsgd.files import check_target
+from freqsgd.files import check_target, write_json
 
 __all__ = ["bench"]
+
+_NAMES = {
+    "cfsgd": "FM, cfsgd",
+    "torchrec": "FM, TorchRec's COUNTER_SGD, one process",
+    "copy": "copying memory",
+    "loopback": "gloo all-to-all, two processes over loopback, each",
+}
 
 
 def bench(
@@ -30,15 +38,14 @@ def bench(
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Measure how fast this machine is, against torch.
+    """Measure the rates of this machine that freqsgd plan predicts from.
 
-    It takes under two minutes, which other work on the machine would spoil. freqsgd plan predicts
-    from what it finds.
+    It takes under two minutes, which other work on the machine would spoil.
 
     Example: freqsgd bench --out host.json
     """
     from freqsgd.planner.measure import FULL, QUICK, measure
-    from freqsgd.planner.speed import stored_bench, write_bench
+    from freqsgd.planner.speed import stored_bench
 
     path = out if quick else out or stored_bench()
     if path is not None:
@@ -51,15 +58,41 @@ def bench(
         console.print("\ninterrupted: nothing was written")
         raise typer.Exit(130) from None
     if path is not None:
-        write_bench(found, path)
+        write_json(path, found)
     if as_json:
         print(json.dumps(found, indent=1))
-    else:
-        print_bench(found)
-        print(f"\n{_kept(path, out)}")
-
-
-def _kept(path: Path | None, out: Path | None) -> str:
+        return
+    print_bench(found)
     if path is None:
-        return "not kept: rates of --quick are only kept with --out"
-    return f"kept in {path}: freqsgd plan {f'--bench {out} ' if out else ''}predicts from it"
+        print("\nnot kept: rates of --quick are only kept with --out")
+    else:
+        print(f"\nkept in {path}: freqsgd plan {f'--bench {out} ' if out else ''}predicts from it")
+
+
+def print_bench(bench: dict[str, Any]) -> None:
+    """Print the machine, and a line for each rate."""
+    screen = Console(highlight=False, width=None if Console().is_terminal else 140)
+    machine, sizes = bench["machine"], bench["sizes"]
+    screen.print(
+        f"\n{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads; torch "
+        f"{machine['torch']}, TorchRec {machine['torchrec'] or 'not measured'}"
+    )
+    if machine["torchrec"] is None:
+        screen.print(machine["no_torchrec"], soft_wrap=True, markup=False)
+    screen.print(
+        f"{sizes['features']} features, batches of {sizes['batch_size']:,}; medians of "
+        f"{sizes['rounds']} rounds, {bench['seconds']:.0f} s in all"
+    )
+    table = table_of("what", "vectors", "table rows", "per second", "spread")
+    for each in bench["rates"]:
+        rate = each["per_second"]
+        table.add_row(
+            _NAMES[each["what"]],
+            str(each.get("dim", "")),
+            f"{each['table_rows']:,}" if "table_rows" in each else "",
+            f"{rate / 1e9:.2f} GB" if each["unit"] == "bytes" else f"{rate / 1e6:.2f} M rows",
+            f"{each['slowest'] / rate:.2f} to {each['fastest'] / rate:.2f}",
+        )
+    screen.print(table)
+    if bench["quick"]:
+        screen.print("quick: tables this small fit the cache, so these rates are too high")

@@ -3,38 +3,38 @@
 from __future__ import annotations
 
 import json
+import math
+import textwrap
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
-from freqsgd.cli.numbers import quantity
+from freqsgd.cli.numbers import count_of, quantity
 from freqsgd.cli.options import option, takes, words
 from freqsgd.cli.plan_size import size_options
-from freqsgd.cli.plan_table import print_plan
 from freqsgd.cli.session import named_files, target
 from freqsgd.errors import DataError
 from freqsgd.files import check_target, write_json
 from freqsgd.planner.document import plan as make_plan
-from freqsgd.planner.speed import Rates, read_rates
+from freqsgd.planner.speed import read_rates
 from freqsgd.planner.workload import KEPT, Workload
 from freqsgd.runs.machine import available_memory
 
 __all__ = ["plan"]
 
 _HOSTS, _OUTPUT = "Hosts", "Output"
-
-
-class Hosts(NamedTuple):
-    """What there is to train on, and with; memory that was not given is what is free now."""
-
-    memory: int
-    free_now: bool
-    number: int | None
-    cores: int | None
-    network: float | None
-    optimizers: list[str]
-    rates: Rates | None
+_INDENT = 14  # of statements, whose topics stand at the left
+_PARTS = {
+    "ids": "ids of tokens",
+    "lengths": "how many there are",
+    "rows": "rows or sums",
+    "gradients": "their gradients",
+    "others": "everything else",
+    "total": "in all",
+}
 
 
 def host_options(
@@ -57,20 +57,19 @@ def host_options(
         Path | None,
         option("Rates that freqsgd bench --out wrote (default: this machine's).", panel=_HOSTS),
     ] = None,
-) -> Hosts:
-    """The hosts."""
+) -> dict[str, Any]:
+    """Return what :func:`freqsgd.planner.document.plan` takes of the hosts."""
     for name, value in (("--hosts", hosts), ("--host-cores", host_cores)):
         if value is not None and value < 1:
             raise DataError(f"{name} must be at least 1, got {value}")
-    return Hosts(
-        memory=_memory(host_memory),
-        free_now=host_memory is None,
-        number=hosts,
-        cores=host_cores,
-        network=None if network is None else quantity("--network", network, unit="bit") / 8,
-        optimizers=_optimizers(optimizers),
-        rates=read_rates(bench),
-    )
+    return {
+        "host_memory": _memory(host_memory),
+        "hosts": hosts,
+        "cores": host_cores,
+        "network": None if network is None else quantity("--network", network, unit="bit") / 8,
+        "optimizers": _optimizers(optimizers),
+        "rates": read_rates(bench),
+    }
 
 
 @takes(work=size_options, there=host_options)
@@ -83,29 +82,21 @@ def plan(
     force: Annotated[bool, option("Replace a file that exists.", "--force", panel=_OUTPUT)] = False,
     as_json: Annotated[bool, option("Print JSON.", "--json", panel=_OUTPUT)] = False,
     work: Workload,
-    there: Hosts,
+    there: dict[str, Any],
 ) -> None:
-    """Reckon the memory, hosts and time that tables of any size take.
+    """Estimate memory, hosts and training time for tables of any size.
 
     Example: freqsgd plan --features 800 --rows 1e8 --dim 64 --host-memory 1T
     """
     if out is not None:
         check_target(out, force=force, inputs=named_files(context))
-    found = make_plan(
-        work,
-        host_memory=there.memory,
-        hosts=there.number,
-        cores=there.cores,
-        network=there.network,
-        optimizers=there.optimizers,
-        rates=there.rates,
-    )
+    found = make_plan(work, **there)
     if out is not None:
         write_json(out, found)
     if as_json:
         print(json.dumps(found, indent=1))
     else:
-        print_plan(found, free_now=there.free_now)
+        print_plan(found, free_now=context.params["host_memory"] is None)
 
 
 def _memory(text: str | None) -> int:
@@ -125,3 +116,123 @@ def _optimizers(text: str) -> list[str]:
     if not names:
         raise DataError("--optimizers names none")
     return names
+
+
+def print_plan(plan: dict[str, Any], *, free_now: bool = False) -> None:
+    """Print sizes, optimizers, exchange, prediction and limits; ``free_now``: memory is ours."""
+    console = Console(highlight=False, width=None if Console().is_terminal else 110)
+    size, host = plan["size"], plan["host"]
+    deep = "" if size["hidden"] is None else f", network {size['hidden']}"
+    print(
+        f"\n{count_of(size['features'], 'feature')}, {size['rows']:,} rows in all, vectors of "
+        f"{size['dim']}{deep}; {count_of(size['tokens_per_example'], 'token')} per example, "
+        f"batches of {size['batch_size']:,}"
+    )
+    alone = plan["one_process"]
+    print(
+        f"weights {_bytes(plan['weights'])}; one process of freqsgd would take "
+        f"{_bytes(alone['bytes'])}, which {'fits' if alone['fits'] else 'does not fit'} a host of "
+        f"{_bytes(host['memory'])}{', which is free here now' if free_now else ''}"
+    )
+    console.print(_optimizer_table(plan["optimizers"]))
+    if plan["hosts"] > 1 and any(plan["exchange"].values()):
+        print(f"\nsent by each of {plan['hosts']:,} hosts in a step")
+        console.print(_exchange_table(plan["exchange"]))
+    if plan["predictions"]:
+        print(f"\nprediction, from rates measured on {plan['rates']}")
+        console.print(_prediction_table(plan["predictions"]))
+    assumed = [text for each in plan["predictions"] for text in each["assumptions"]]
+    statements = {
+        "Bottleneck": [plan["bottleneck"]],
+        "Prediction": [] if plan["no_prediction"] is None else [plan["no_prediction"]],
+        "Assumptions": list(dict.fromkeys(assumed)),
+        "Notes": plan["notes"],
+    }
+    print()
+    lines = textwrap.TextWrapper(console.width, break_on_hyphens=False)
+    lines.subsequent_indent = " " * (_INDENT + 2)
+    for topic, texts in statements.items():
+        for number, text in enumerate(texts):
+            lines.initial_indent = f"{'' if number else topic:{_INDENT}}"
+            print(lines.fill(text))
+
+
+def _optimizer_table(rows: list[dict[str, Any]]) -> Table:
+    table = table_of(
+        "optimizer",
+        "keeps",
+        "bytes a row",
+        "state",
+        "with weights",
+        "hosts, row-wise",
+        "table-wise",
+    )
+    for each in rows:
+        table.add_row(
+            each["optimizer"],
+            each["keeps"],
+            f"{each['state_per_row']:,}",
+            _bytes(each["state"]),
+            _bytes(each["total"]),
+            *(
+                "-" if hosts is None else f"{hosts:,}{'*' if each['hypothetical'] else ''}"
+                for hosts in each["hosts"].values()
+            ),
+        )
+    return table
+
+
+def _exchange_table(ways: dict[str, dict[str, Any] | None]) -> Table:
+    table = table_of("", *ways)
+    for part, name in _PARTS.items():
+        table.add_row(
+            name, *("-" if sent is None else _bytes(sent[part]) for sent in ways.values())
+        )
+    if any(sent is not None and sent["seconds"] is not None for sent in ways.values()):
+        times = ("-" if sent is None else f"{_about(sent['seconds'])} s" for sent in ways.values())
+        table.add_row("at --network", *times)
+    return table
+
+
+def _prediction_table(predictions: list[dict[str, Any]]) -> Table:
+    titles = ("hosts", "row updates", "sums", "exchange", "step", "examples/s", "training")
+    table = table_of("", *titles)
+    for each in predictions:
+        seconds = each["seconds"]
+        table.add_row(
+            each["how"],
+            f"{each['hosts']:,}",
+            *(f"{_about(seconds[part])} s" for part in ("updates", "buffers", "exchange")),
+            f"{_about(each['step_seconds'])} s",
+            f"about {_about(each['examples_per_second'])}",
+            "-" if each["hours"] is None else _hours(each["hours"]),
+        )
+    return table
+
+
+def table_of(*titles: str) -> Table:
+    """Return an empty table; numbers stand at the right."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, title in enumerate(titles):
+        left = number == 0 or title == "keeps"
+        table.add_column(title, justify="left" if left else "right", no_wrap=True)
+    return table
+
+
+def _bytes(count: int) -> str:
+    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= factor:
+            return f"{count / factor:,.1f} {unit}"
+    return f"{count} B"
+
+
+def _hours(hours: float) -> str:
+    return f"{_about(hours / 24)} days" if hours >= 48 else f"{_about(hours)} hours"
+
+
+def _about(value: float) -> str:
+    """Format in two digits, which is more than a prediction knows."""
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.1e}")
+    return f"{rounded:,.{max(1 - math.floor(math.log10(rounded)), 0)}f}"

@@ -1,4 +1,4 @@
-"""What training would take: memory, hosts, exchange and speed, as ``freqsgd plan`` tells it."""
+"""Estimate memory, hosts, exchange and speed: the document of ``freqsgd plan``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from freqsgd.planner.speed import (
 )
 from freqsgd.planner.workload import (
     COUNTER_SGD,
-    FLOAT,
     KEPT,
     RESERVE,
     ROW_WISE,
@@ -33,11 +32,19 @@ from freqsgd.planner.workload import (
     usable_memory,
 )
 from freqsgd.torchrec.limits import MAX_STEPS
+from freqsgd.torchrec.tables import FLOAT
 
 __all__ = ["plan"]
 
 SCHEMA = 1
+_WAYS = {ROW_WISE: row_wise_sums, ROWS_SENT: row_wise_rows, TABLE_WISE: table_wise}
+_PARTS = {  # of a step
+    "updates": "row updates",
+    "buffers": "filling and reading sums of the whole batch",
+    "exchange": "the exchange",
+}
 _Needed = Mapping[str, int | None]  # hosts by way of sharding; None: no number of them holds it
+_Exchanges = Mapping[str, Exchange | None]  # None: these hosts do not hold it, or tables are few
 
 
 def plan(
@@ -50,7 +57,7 @@ def plan(
     optimizers: Sequence[str] = tuple(KEPT),
     rates: Rates | None = None,
 ) -> dict[str, Any]:
-    """Reckon what a workload takes; the speed only where rates were measured.
+    """Estimate what a workload takes; the speed only where rates were measured.
 
     Args:
         work: what is to be trained
@@ -69,7 +76,7 @@ def plan(
     if not fits and not any(needed.values()):
         raise DataError(_too_small(work, host_memory, usable))
     fleet = Fleet(hosts or needed[ROW_WISE] or needed[TABLE_WISE] or 1, cores, network)
-    exchanges = _exchanges(work, fleet, usable)
+    exchanges = _exchanges(work, fleet.hosts, usable)
     predictions, missing = _predictions(work, fleet, exchanges, rates, needed, fits)
     return {
         "schema": SCHEMA,
@@ -100,7 +107,7 @@ def plan(
         "predictions": [_predicted(each, work) for each in predictions],
         "no_prediction": missing,
         "bottleneck": _bottleneck(fleet, exchanges, needed, fits, predictions),
-        "notes": _notes(work, fleet, exchanges, needed, optimizers),
+        "notes": _notes(work, exchanges, needed, optimizers),
     }
 
 
@@ -118,7 +125,7 @@ def _optimizer(name: str, work: Workload, usable: int) -> dict[str, Any]:
 
 
 def _hosts(optimizer: str, work: Workload, usable: int) -> dict[str, int | None]:
-    """The fewest that hold it, by way of sharding."""
+    """Return the fewest that hold it, by way of sharding."""
     of_row = work.row_bytes + state_of_row(optimizer, work)
     return {how: hosts_needed(how, work, of_row, usable) for how in (ROW_WISE, TABLE_WISE)}
 
@@ -135,20 +142,18 @@ def _too_small(work: Workload, host_memory: int, usable: int) -> str:
     )
 
 
-def _exchanges(work: Workload, fleet: Fleet, usable: int) -> dict[str, Exchange | None]:
-    """By way of sharding; None where these hosts do not hold it, or tables are too few."""
+def _exchanges(work: Workload, hosts: int, usable: int) -> dict[str, Exchange | None]:
     of_row = work.row_bytes + state_of_row(COUNTER_SGD, work)
-    ways = {ROW_WISE: row_wise_sums, ROWS_SENT: row_wise_rows, TABLE_WISE: table_wise}
 
     def possible(how: str) -> bool:
-        idle = how == TABLE_WISE and fleet.hosts > len(work.tables)
-        return not idle and held(how, work, of_row, fleet.hosts) <= usable
+        idle = how == TABLE_WISE and hosts > len(work.tables)
+        return not idle and held(how, work, of_row, hosts) <= usable
 
-    return {how: sent(work, fleet.hosts) if possible(how) else None for how, sent in ways.items()}
+    return {how: sent(work, hosts) if possible(how) else None for how, sent in _WAYS.items()}
 
 
 def _sent(exchange: Exchange | None, network: float | None) -> dict[str, Any] | None:
-    """Bytes, and the least seconds that a network takes for them."""
+    """Return bytes, and the least seconds that a network takes for them."""
     if exchange is None:
         return None
     seconds = None if network is None else exchange.total / network
@@ -158,31 +163,28 @@ def _sent(exchange: Exchange | None, network: float | None) -> dict[str, Any] | 
 def _predictions(
     work: Workload,
     fleet: Fleet,
-    exchanges: Mapping[str, Exchange | None],
+    exchanges: _Exchanges,
     rates: Rates | None,
     needed: _Needed,
     fits: bool,
 ) -> tuple[list[Prediction], str | None]:
-    """What is predicted, and why something is not."""
+    """Return what is predicted, and why something is not."""
     if rates is None:
         return [], "no speed is predicted: freqsgd bench measures the rates that are missing"
     found = [predict_one_process(work, fleet, rates)] if fits else []
     if fits and fleet.hosts == 1:
         return found, None
-    ways = {how: exchanges[how] for how in (ROW_WISE, TABLE_WISE)}
-    if not any(ways.values()):
+    ways = [(how, sent) for how in (ROW_WISE, TABLE_WISE) if (sent := exchanges[how])]
+    if not ways:
         asked = f"{_asked(needed)} are needed, not {fleet.hosts:,}"
         return found, f"no speed of TorchRec is predicted: {asked}"
     if not rates.torchrec:
         return found, "no speed of TorchRec is predicted: freqsgd bench did not measure it"
-    for how, exchange in ways.items():
-        if exchange is not None:
-            found.append(predict_hosts(how, work, exchange, fleet, rates))
-    return found, None
+    return found + [predict_hosts(how, work, sent, fleet, rates) for how, sent in ways], None
 
 
 def _asked(needed: _Needed) -> str:
-    """How many hosts memory asks for, in words."""
+    """Say how many hosts memory asks for."""
     told = [f"{number:,} hosts {how}" for how, number in needed.items() if number is not None]
     return " or ".join(told) or "larger hosts"
 
@@ -199,27 +201,21 @@ def _predicted(prediction: Prediction, work: Workload) -> dict[str, Any]:
 
 def _bottleneck(
     fleet: Fleet,
-    exchanges: Mapping[str, Exchange | None],
+    exchanges: _Exchanges,
     needed: _Needed,
     fits: bool,
     predictions: Sequence[Prediction],
 ) -> str:
-    """What limits training, in words."""
+    """Say what limits training, and what would shorten a step."""
     memory = "not memory: one process holds it" if fits else f"memory asks for {_asked(needed)}"
     if not fits and exchanges[ROW_WISE] is None and exchanges[TABLE_WISE] is None:
         return f"{memory}, not {fleet.hosts:,}"
-    spread = [each for each in predictions if each.how != "one process" and each.hosts > 1]
+    spread = [each for each in predictions if each.how in _WAYS and each.hosts > 1]
     if not spread:
         return memory if fits else f"{memory}; what takes the time of a step is not known"
-    how = spread[0].how
-    seconds = spread[0].seconds
-    names = {
-        "updates": "row updates",
-        "buffers": "filling and reading sums of the whole batch",
-        "exchange": "the exchange",
-    }
+    how, seconds = spread[0].how, spread[0].seconds
     part, most = max(asdict(seconds).items(), key=lambda each: each[1])
-    said = f"{memory}; {names[part]} would take {most / seconds.total:.0%} of a {how} step"
+    said = f"{memory}; {_PARTS[part]} would take {most / seconds.total:.0%} of a {how} step"
     if part == "updates":
         return f"{said}, which more hosts or cores shorten"
     if how == TABLE_WISE:
@@ -230,43 +226,27 @@ def _bottleneck(
         for how, words in ((TABLE_WISE, "table-wise"), (ROWS_SENT, "if rows were sent"))
         if how in sent
     ]
-    return (
-        f"{said}, which more hosts do not shorten, since each has sums of the whole batch; to send "
-        f"would be {' and '.join(less)}"
-    )
+    return f"{said}, which more hosts do not shorten; to send would be {' and '.join(less)}"
 
 
 def _notes(
-    work: Workload,
-    fleet: Fleet,
-    exchanges: Mapping[str, Exchange | None],
-    needed: _Needed,
-    optimizers: Sequence[str],
+    work: Workload, exchanges: _Exchanges, needed: _Needed, optimizers: Sequence[str]
 ) -> list[str]:
-    """What to know of the arithmetic."""
-    notes = [
-        f"rows have {work.row_width} numbers in TorchRec: {work.dim} of the vector, a linear "
-        "weight, and zeros up to a multiple of 4",
-        f"{RESERVE:.0%} of a host's memory is left to everything else; under row-wise sharding "
-        "each host has sums and gradients of the whole batch, with what its examples take "
-        f"{work.workspace(ROW_WISE, fleet.hosts) / 1e9:,.1f} GB",
-        "gloo runs the reduce-scatter of row-wise sharding as an all-reduce: twice the bytes",
-    ]
-    if "cfsgd" in optimizers:
-        notes.append("*: no engine shards the counter of cfsgd, TorchRec trains with counter-sgd")
-    if needed[ROW_WISE] is None:
-        notes.append("row-wise sharding fits no number of these hosts")
-    if exchanges[TABLE_WISE] is None:
-        notes.append(
-            "whole tables are too few for these hosts, or too large: no table-wise sharding"
-        )
-    if work.examples is None:
-        notes.append("counters of cfsgd have 4 bytes up to 2^31 counts, then 8: see --examples")
-    elif work.examples > MAX_STEPS * work.batch_size:
-        notes.append(
-            f"FBGEMM's counters end at {MAX_STEPS:,} batches, fewer than these examples make: take "
-            "larger batches"
-        )
-    if work.examples is not None and state_of_row("cfsgd", work) > FLOAT:
-        notes.append("cfsgd counts occurrences in 8 bytes here; batches (--count batch) need 4")
-    return notes
+    """Return limits, and advice; docs/scaling.md explains the arithmetic."""
+    told = work.examples is not None
+    notes = {
+        "*: no engine shards the counter of cfsgd, TorchRec trains with counter-sgd": (
+            "cfsgd" in optimizers
+        ),
+        "row-wise sharding fits no number of these hosts": needed[ROW_WISE] is None,
+        "whole tables are too few for these hosts, or too large: no table-wise sharding": (
+            exchanges[TABLE_WISE] is None
+        ),
+        "counters of cfsgd have 4 bytes up to 2^31 counts, then 8: see --examples": not told,
+        f"FBGEMM's counters end at {MAX_STEPS:,} batches, fewer than these examples make: take "
+        "larger batches": (work.examples or 0) > MAX_STEPS * work.batch_size,
+        "cfsgd counts occurrences in 8 bytes here; batches (--count batch) need 4": (
+            told and state_of_row("cfsgd", work) > FLOAT
+        ),
+    }
+    return [note for note, holds in notes.items() if holds]

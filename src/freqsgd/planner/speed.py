@@ -1,4 +1,4 @@
-"""How fast training on several hosts would be, from rates that ``freqsgd bench`` measured."""
+"""Predict what a step sends and how long it takes, from rates that ``freqsgd bench`` measured."""
 
 from __future__ import annotations
 
@@ -9,30 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from freqsgd.errors import DataError
-from freqsgd.files import read_file, read_json, write_json
-from freqsgd.planner.workload import FLOAT, ROW_WISE, Workload
+from freqsgd.files import read_file, read_json
+from freqsgd.planner.workload import ROW_WISE, Workload
 from freqsgd.tables.catalog import cache_folder
+from freqsgd.torchrec.tables import FLOAT
 
-__all__ = [
-    "KIND",
-    "SCHEMA",
-    "Exchange",
-    "Fleet",
-    "Prediction",
-    "Rates",
-    "StepSeconds",
-    "predict_hosts",
-    "predict_one_process",
-    "read_rates",
-    "row_wise_rows",
-    "row_wise_sums",
-    "stored_bench",
-    "table_wise",
-    "write_bench",
-]
-
-
+SCHEMA = 1
+KIND = "rates of a machine"
 Points = Sequence[tuple[int, float]]  # bytes of a row, rows looked up and updated in a second
+
+
+# ---- measured rates ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -59,7 +46,7 @@ class Rates:
 
     @classmethod
     def of(cls, bench: dict[str, Any]) -> Rates:
-        """From the document that ``freqsgd bench`` writes."""
+        """Return those of the document that ``freqsgd bench`` writes."""
         machine = bench["machine"]
         points: dict[str, list[tuple[int, float]]] = {}
         bytes_per_second: dict[str, float] = {}
@@ -83,103 +70,34 @@ class Rates:
         )
 
 
-@dataclass(frozen=True)
-class Fleet:
-    """The hosts.
-
-    Args:
-        hosts: how many
-        cores: of each; None: as many as threads were measured
-        network: bytes that a host sends in a second; None: as measured over loopback
-    """
-
-    hosts: int
-    cores: int | None = None
-    network: float | None = None
+def stored_bench() -> Path:
+    """Return the file of this machine's rates, in the cache folder."""
+    return cache_folder() / "bench.json"
 
 
-@dataclass(frozen=True)
-class StepSeconds:
-    """Where the time of a step goes.
-
-    Args:
-        updates: looking rows up, the loss and its gradients, updating rows
-        buffers: filling and reading the sums of the whole batch that each host has
-        exchange: sending
-    """
-
-    updates: float
-    buffers: float = 0.0
-    exchange: float = 0.0
-
-    @property
-    def total(self) -> float:
-        """All of it: nothing is taken to overlap."""
-        return self.updates + self.buffers + self.exchange
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """What would be, if all that is assumed were so.
-
-    Args:
-        how: "one process" (the engine of freqsgd), or a way of sharding (TorchRec)
-        hosts: how many
-        seconds: of a step
-        examples_per_second: of all hosts together
-        assumptions: in words
-    """
-
-    how: str
-    hosts: int
-    seconds: StepSeconds
-    examples_per_second: float
-    assumptions: tuple[str, ...]
-
-
-def predict_hosts(
-    how: str, work: Workload, exchange: Exchange, fleet: Fleet, rates: Rates
-) -> Prediction:
-    """Of TorchRec, whose hosts exchange so much; sums of whole batches are "row-wise"."""
-    network = fleet.network or rates.sent
-    sums = 2 * work.outputs * (fleet.hosts - 1) / fleet.hosts if how == ROW_WISE else 0.0
-    seconds = StepSeconds(
-        updates=_updates(work, fleet, rates.torchrec, rates.threads, work.row_bytes),
-        buffers=sums / rates.copied,
-        exchange=exchange.total / network,
-    )
-    whence = "--network" if fleet.network else "two processes over loopback: no network"
-    assumptions = [*_of_updates(fleet, rates, "TorchRec's"), *_of_model(work)]
-    if fleet.hosts > 1:
-        assumptions += [
-            "tokens are spread evenly over the hosts, and each host reads all examples",
-            f"each host sends {network / 1e9:.2f} GB/s ({whence})",
-            "nothing overlaps: exchange waits for updates, and updates wait for the exchange",
-        ]
-    if sums:
-        assumptions.append(
-            "sums and gradients of the whole batch are written and read once on each host, as "
-            f"fast as memory is copied ({rates.copied / 1e9:.1f} GB/s)"
-        )
-    return _prediction(how, work, fleet.hosts, seconds, assumptions)
-
-
-def predict_one_process(work: Workload, fleet: Fleet, rates: Rates) -> Prediction:
-    """Of the engine of freqsgd, on one host."""
-    alone = Fleet(1, fleet.cores)
-    row_bytes = FLOAT * (work.dim + 1)
-    seconds = StepSeconds(_updates(work, alone, rates.cfsgd, rates.threads, row_bytes))
-    assumptions = [*_of_updates(alone, rates, "the engine's"), *_of_model(work)]
-    return _prediction("one process", work, 1, seconds, assumptions)
-
-
-def seconds_of_row(points: Points, row_bytes: int) -> float:
-    """By the line through what was measured; a longer row never takes less than a shorter one."""
-    (short, fast), (long, slow) = min(points), max(points)
-    if short == long:
-        return row_bytes / short / fast
-    slope = max((1 / slow - 1 / fast) / (long - short), 0.0)
-    return max(1 / fast + slope * (row_bytes - short), min(1 / fast, 1 / slow))
+def read_rates(path: Path | None = None) -> Rates | None:
+    """Read what was measured; None if nothing was stored yet, and no other file is named."""
+    if path is None and not stored_bench().exists():
+        return None
+    path = path or stored_bench()
+    try:
+        bench = read_json(read_file(path), dict)
+        if bench["kind"] != KIND:
+            raise TypeError(bench["kind"])
+        if bench["schema"] != SCHEMA:
+            raise DataError(
+                f"{path} has schema {bench['schema']}, this version of freqsgd reads {SCHEMA}: run "
+                "freqsgd bench again"
+            )
+        return Rates.of(bench)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    except DataError:
+        raise
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"{path} is damaged or not what freqsgd bench writes: run freqsgd bench again"
+        ) from error
 
 
 def _at_least_one(name: str, value: Any) -> int:
@@ -188,33 +106,7 @@ def _at_least_one(name: str, value: Any) -> int:
     return int(value)
 
 
-def _updates(work: Workload, fleet: Fleet, points: Points, threads: int, row_bytes: int) -> float:
-    rows = work.looked_up / fleet.hosts
-    return rows * seconds_of_row(points, row_bytes) * threads / (fleet.cores or threads)
-
-
-def _of_updates(fleet: Fleet, rates: Rates, whose: str) -> list[str]:
-    cores = fleet.cores or rates.threads
-    told = [
-        f"{whose} rate per row, measured for rows of two lengths on generated clicks, lies on a "
-        "line between and beyond them",
-        f"it is in proportion to cores: measured on {rates.threads}, hosts have {cores}",
-        "examples are read as fast as they are learned",
-    ]
-    if rates.quick:
-        told.append("the rates are of bench --quick, whose tables fit the cache: they are too high")
-    return told
-
-
-def _of_model(work: Workload) -> list[str]:
-    return [] if work.hidden is None else ["the time of DeepFM's network is left out"]
-
-
-def _prediction(
-    how: str, work: Workload, hosts: int, seconds: StepSeconds, assumptions: list[str]
-) -> Prediction:
-    return Prediction(how, hosts, seconds, work.batch_size / seconds.total, tuple(assumptions))
-
+# ---- bytes that hosts send -----------------------------------------------------------------------
 
 _ID, _LENGTH = 8, 4  # bytes, as freqsgd gives them to TorchRec
 _SPLITS = 3 * 8  # that a host tells each other one: its numbers of ids, of lengths, of examples
@@ -247,7 +139,7 @@ class Exchange:
 
 
 def row_wise_sums(work: Workload, hosts: int) -> Exchange:
-    """Of bags whose tables are spread by rows, as ``EmbeddingBagCollection`` has them.
+    """Return that of bags whose tables are spread by rows, as ``EmbeddingBagCollection`` has them.
 
     Every host has a partial sum, most of them 0, for each column of the whole batch: a
     reduce-scatter adds them up and an all-gather brings the gradients back. Neither becomes less
@@ -258,26 +150,24 @@ def row_wise_sums(work: Workload, hosts: int) -> Exchange:
 
 
 def row_wise_rows(work: Workload, hosts: int) -> Exchange:
-    """Of tables that are spread by rows where rows are sent, as ``EmbeddingCollection`` does."""
+    """Return that of tables spread by rows where rows are sent, as ``EmbeddingCollection`` does."""
     rows = _to_others(work.looked_up * work.row_bytes / hosts, hosts)
     return _exchange(work, hosts, work.batch_size, rows, rows)
 
 
 def table_wise(work: Workload, hosts: int) -> Exchange:
-    """Of whole tables, as many on each host."""
+    """Return that of whole tables, as many on each host."""
     rows = _to_others(work.outputs / hosts, hosts)
     return _exchange(work, hosts, work.batch_size / hosts, rows, rows)
 
 
 def _exchange(work: Workload, hosts: int, told: float, rows: int, gradients: int) -> Exchange:
     """All hosts are told of ``told`` examples how many tokens they have."""
-    ids = work.looked_up / hosts * _ID
-    lengths = told * work.columns * _LENGTH
     norms = 4 * FLOAT * sum(work.hidden or ())  # two sums for each, and their gradients
     reduced = 2 * _to_others(work.dense + norms, hosts)  # an all-reduce sends everything twice
     return Exchange(
-        ids=_to_others(ids, hosts),
-        lengths=_to_others(lengths, hosts) + _SPLITS * (hosts - 1),
+        ids=_to_others(work.looked_up / hosts * _ID, hosts),
+        lengths=_to_others(told * work.columns * _LENGTH, hosts) + _SPLITS * (hosts - 1),
         rows=rows,
         gradients=gradients,
         others=reduced + _to_others(FLOAT * work.batch_size, hosts),
@@ -285,47 +175,122 @@ def _exchange(work: Workload, hosts: int, told: float, rows: int, gradients: int
 
 
 def _to_others(size: float, hosts: int) -> int:
-    """The part of what all hosts get that the others get."""
+    """Return the part of what all hosts get that the others get."""
     return round(size * (hosts - 1) / hosts)
 
 
-SCHEMA = 1
+# ---- seconds of a step ---------------------------------------------------------------------------
 
 
-KIND = "rates of a machine"
+@dataclass(frozen=True)
+class Fleet:
+    """The hosts.
+
+    Args:
+        hosts: how many
+        cores: of each; None: as many as threads were measured
+        network: bytes that a host sends in a second; None: as measured over loopback
+    """
+
+    hosts: int
+    cores: int | None = None
+    network: float | None = None
 
 
-def stored_bench() -> Path:
-    """The file of this machine's rates, in the cache folder."""
-    return cache_folder() / "bench.json"
+@dataclass(frozen=True)
+class StepSeconds:
+    """Where the time of a step goes; nothing is taken to overlap.
+
+    Args:
+        updates: looking rows up, the loss and its gradients, updating rows
+        buffers: filling and reading the sums of the whole batch that each host has
+        exchange: sending
+    """
+
+    updates: float
+    buffers: float = 0.0
+    exchange: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.updates + self.buffers + self.exchange
 
 
-def write_bench(bench: dict[str, Any], path: Path | None = None) -> Path:
-    """Write what was measured, whole or not at all; return where."""
-    path = path or stored_bench()
-    write_json(path, bench)
-    return path
+@dataclass(frozen=True)
+class Prediction:
+    """How fast training would be.
+
+    Args:
+        how: "one process" (the engine of freqsgd), or a way of sharding (TorchRec)
+        hosts: how many
+        seconds: of a step
+        examples_per_second: of all hosts together
+        assumptions: what is taken for something else; docs/scaling.md has those of all predictions
+    """
+
+    how: str
+    hosts: int
+    seconds: StepSeconds
+    examples_per_second: float
+    assumptions: tuple[str, ...]
 
 
-def read_rates(path: Path | None = None) -> Rates | None:
-    """What was measured; None if nothing was stored yet, and no other file is named."""
-    if path is None and not stored_bench().exists():
-        return None
-    path = path or stored_bench()
-    unfit = f"{path} is damaged or not what freqsgd bench writes: run freqsgd bench again"
-    try:
-        bench = read_json(read_file(path), dict)
-        if bench["kind"] != KIND:
-            raise DataError(unfit)
-        if bench["schema"] != SCHEMA:
-            raise DataError(
-                f"{path} has schema {bench['schema']}, this version of freqsgd reads {SCHEMA}: run "
-                "freqsgd bench again"
-            )
-        return Rates.of(bench)
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
-    except DataError:
-        raise
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(unfit) from error
+def predict_hosts(
+    how: str, work: Workload, exchange: Exchange, fleet: Fleet, rates: Rates
+) -> Prediction:
+    """Predict a step of TorchRec, whose hosts exchange so much.
+
+    Row-wise, each host fills and reads sums and gradients of the whole batch, as fast as memory is
+    copied.
+    """
+    sums = 2 * work.outputs * (fleet.hosts - 1) / fleet.hosts if how == ROW_WISE else 0.0
+    seconds = StepSeconds(
+        updates=_updates(work, fleet, rates.torchrec, rates.threads, work.row_bytes),
+        buffers=sums / rates.copied,
+        exchange=exchange.total / (fleet.network or rates.sent),
+    )
+    return _prediction(how, work, fleet, rates, seconds)
+
+
+def predict_one_process(work: Workload, fleet: Fleet, rates: Rates) -> Prediction:
+    """Predict a step of the engine of freqsgd, on one host."""
+    alone = Fleet(1, fleet.cores)
+    row_bytes = FLOAT * (work.dim + 1)
+    seconds = StepSeconds(_updates(work, alone, rates.cfsgd, rates.threads, row_bytes))
+    return _prediction("one process", work, alone, rates, seconds)
+
+
+def seconds_of_row(points: Points, row_bytes: int) -> float:
+    """Return the time of a row by the line through what was measured.
+
+    A longer row never takes less than a shorter one.
+    """
+    (short, fast), (long, slow) = min(points), max(points)
+    if short == long:
+        return row_bytes / short / fast
+    slope = max((1 / slow - 1 / fast) / (long - short), 0.0)
+    return max(1 / fast + slope * (row_bytes - short), min(1 / fast, 1 / slow))
+
+
+def _updates(work: Workload, fleet: Fleet, points: Points, threads: int, row_bytes: int) -> float:
+    rows = work.looked_up / fleet.hosts
+    return rows * seconds_of_row(points, row_bytes) * threads / (fleet.cores or threads)
+
+
+def _prediction(
+    how: str, work: Workload, fleet: Fleet, rates: Rates, seconds: StepSeconds
+) -> Prediction:
+    cores = fleet.cores or rates.threads
+    assumptions = {
+        f"updates are in proportion to cores: measured on {rates.threads}, hosts have {cores}": (
+            cores != rates.threads
+        ),
+        f"each host sends {rates.sent / 1e9:.2f} GB/s, as over loopback: --network is not given": (
+            fleet.hosts > 1 and fleet.network is None
+        ),
+        "the time of DeepFM's network is left out": work.hidden is not None,
+        "the rates are of bench --quick, whose tables fit the cache: too high": rates.quick,
+    }
+    told = tuple(text for text, holds in assumptions.items() if holds)
+    return Prediction(how, fleet.hosts, seconds, work.batch_size / seconds.total, told)

@@ -13,26 +13,8 @@ from freqsgd.errors import DataError
 from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.recommender.memory import MemoryPlan, table_state
 from freqsgd.tables.fields import Field
-from freqsgd.torchrec.layout import Layout
+from freqsgd.torchrec.tables import FLOAT, row_width
 
-__all__ = [
-    "COUNTER_SGD",
-    "FLOAT",
-    "KEPT",
-    "RESERVE",
-    "ROWS_SENT",
-    "ROW_WISE",
-    "TABLE_WISE",
-    "Workload",
-    "held",
-    "hosts_needed",
-    "of_fields",
-    "of_model",
-    "state_of_row",
-    "usable_memory",
-]
-
-FLOAT = 4
 ROW_WISE, TABLE_WISE = "row-wise", "table-wise"
 ROWS_SENT = "row-wise, rows sent"  # is arithmetic alone: the command line has no such sharding
 COUNTER_SGD = "counter-sgd"
@@ -45,6 +27,7 @@ KEPT = {  # what optimizers keep beside the rows of TorchRec's tables
     "sgd": OPTIMIZERS["sgd"],
 }
 RESERVE = 0.1  # part of a host's memory for everything else: system, libraries, reading
+_FBGEMM = {"rowwise-adagrad": FLOAT, COUNTER_SGD: 3 * FLOAT}  # bytes of state that a row has
 _CFSGD = Rule("cfsgd")
 
 
@@ -74,7 +57,7 @@ class Workload:
 
     @cached_property
     def rows(self) -> int:
-        """Of all tables."""
+        """Rows of all tables."""
         return sum(self.tables)
 
     @cached_property
@@ -90,7 +73,7 @@ class Workload:
     @property
     def row_width(self) -> int:
         """Numbers of a row in TorchRec: vector, linear weight, and zeros up to a multiple of 4."""
-        return Layout((), (), self.dim).row
+        return row_width(self.dim)
 
     @property
     def row_bytes(self) -> int:
@@ -108,7 +91,7 @@ class Workload:
         return self.batch_size * self.columns * self.row_bytes
 
     def workspace(self, how: str, hosts: int) -> int:
-        """Bytes that each host needs for a step under a way of sharding, about.
+        """Return about how many bytes each host needs for a step under a way of sharding.
 
         Under row-wise sharding it has a sum, which may be 0, for every column of the whole batch,
         gloo's copy of these and then their gradients. Otherwise rows and gradients are those that
@@ -123,7 +106,7 @@ class Workload:
         return exchanged[how] + -(-of_network // hosts) + 2 * self.dense
 
     def one_process(self) -> MemoryPlan:
-        """What training it in one process would take, with CF-SGD."""
+        """Return what training it in one process would take, with CF-SGD."""
         return MemoryPlan(
             rows=self.rows,
             dim=self.dim,
@@ -142,48 +125,44 @@ class Workload:
 
 
 def state_of_row(optimizer: str, work: Workload) -> int:
-    """Bytes that an optimizer keeps for a row of TorchRec's tables."""
-    of_fbgemm = {"rowwise-adagrad": FLOAT, COUNTER_SGD: 3 * FLOAT}
-    if optimizer in of_fbgemm:
-        return of_fbgemm[optimizer]
+    """Return the bytes that an optimizer keeps for a row of TorchRec's tables."""
+    if optimizer in _FBGEMM:
+        return _FBGEMM[optimizer]
     rule = Rule(optimizer)
     return table_state(rule, 1, work.row_width - 1, _most_counted(rule, work))
 
 
 def usable_memory(host_memory: int) -> int:
-    """What a host has for training."""
+    """Return what a host has for training."""
     return int(host_memory * (1 - RESERVE))
 
 
 def held(how: str, work: Workload, bytes_of_row: int, hosts: int) -> int:
-    """Bytes on the host that has most: its part of the tables, their state and the workspace."""
+    """Return the bytes on the fullest host: its part of the tables, their state, the workspace."""
     rows = _most_rows_whole(work, hosts) if how == TABLE_WISE else _most_rows(work, hosts)
     return rows * bytes_of_row + work.workspace(how, hosts)
 
 
 def hosts_needed(how: str, work: Workload, bytes_of_row: int, usable: int) -> int | None:
-    """The fewest hosts that hold it, found by halving; None where no number of them does."""
+    """Return the fewest hosts that hold it, found by halving; None where no number of them does."""
     most = len(work.tables) if how == TABLE_WISE else max(*work.tables, work.batch_size)
-
-    def fit(hosts: int) -> bool:
-        return held(how, work, bytes_of_row, hosts) <= usable
-
-    if not fit(most):
+    if held(how, work, bytes_of_row, most) > usable:
         return None
     least = 1
     while least < most:
         middle = (least + most) // 2
-        least, most = (least, middle) if fit(middle) else (middle + 1, most)
+        fits = held(how, work, bytes_of_row, middle) <= usable
+        least, most = (least, middle) if fits else (middle + 1, most)
     return least
 
 
 def _most_rows(work: Workload, hosts: int) -> int:
-    """Of the first host, which has a row more of each table whose rows do not divide."""
+    """Return those of the first host: it has a row more of each table whose rows do not divide."""
     return sum(number * -(-rows // hosts) for rows, number in work.alike.items())
 
 
 def _most_rows_whole(work: Workload, hosts: int) -> int:
-    """Of the fullest host, if whole tables go largest first to the one that has least."""
+    """Return those of the fullest host: whole tables go largest first to the one with least."""
     if len(work.alike) == 1:
         return work.tables[0] * -(-len(work.tables) // hosts)
     full = [0] * hosts
@@ -193,7 +172,7 @@ def _most_rows_whole(work: Workload, hosts: int) -> int:
 
 
 def _most_counted(rule: Rule, work: Workload) -> int:
-    """The most that a token could be counted."""
+    """Return the most that a token could be counted."""
     return rule.most_counted(work.examples or 0, work.widest, work.batch_size)
 
 
@@ -204,7 +183,7 @@ def of_fields(
     hidden: tuple[int, ...] | None = None,
     examples: int | None = None,
 ) -> Workload:
-    """Training on data with these fields."""
+    """Return the workload of training on data with these fields."""
     widths = [field.width for field in fields]
     return Workload(
         tables=tuple(field.size for field in fields),
@@ -218,7 +197,7 @@ def of_fields(
 
 
 def of_model(folder: Path, batch_size: int | None = None, examples: int | None = None) -> Workload:
-    """Training the model of a folder again, in batches of the same size unless another is given."""
+    """Return that of training a saved model again, in batches of its size unless one is given."""
     from freqsgd.runs import checkpoint
     from freqsgd.runs.checkpoint import MODEL
 

@@ -14,17 +14,15 @@ from torch import Tensor
 from freqsgd.errors import DataError
 from freqsgd.files import locked
 from freqsgd.optimizers import Rule
-from freqsgd.planner.workload import FLOAT
 from freqsgd.recommender.folder import ENCODER, check_dictionary
 from freqsgd.runs import checkpoint
 from freqsgd.runs.checkpoint import MODEL
 from freqsgd.runs.machine import available_memory
 from freqsgd.runs.resume import CHECKPOINT, used_for
 from freqsgd.tables.hashing import open_encoder
-from freqsgd.torchrec.layout import Layout
 from freqsgd.torchrec.limits import MAX_STEPS, check_rule
 from freqsgd.torchrec.shards import load_rows, save_rows, shards_folder
-from freqsgd.torchrec.tables import Rows
+from freqsgd.torchrec.tables import FLOAT, Layout, Rows
 
 __all__ = ["convert"]
 

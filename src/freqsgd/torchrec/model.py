@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from freqsgd.nn.fm import deep_network
-from freqsgd.torchrec.layout import Layout
+from freqsgd.torchrec.tables import Layout
 from torchrec import EmbeddingBagCollection, EmbeddingBagConfig, KeyedJaggedTensor
 
 __all__ = ["Part", "ShardedFM", "batch_norm", "part_of_batch"]

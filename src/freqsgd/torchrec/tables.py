@@ -1,12 +1,54 @@
-"""The rows of tables that a rank holds."""
+"""Tables of a factorization machine: how its rows lie in them, and which of them a rank holds."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
-__all__ = ["Rows", "held_rows", "rows_by_weight"]
+FLOAT = 4  # bytes
+
+
+def row_width(dim: int) -> int:
+    """Return the numbers of a row: vector, linear weight, and zeros up to a multiple of 4."""
+    return -(-(dim + 1) // 4) * 4
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the rows of an :class:`~freqsgd.nn.FM` lie in tables, one per field.
+
+    Args:
+        sizes, widths: of the fields, as of the model
+        dim: of the vectors
+    """
+
+    sizes: tuple[int, ...]
+    widths: tuple[int, ...]
+    dim: int
+
+    @property
+    def row(self) -> int:
+        """Numbers of a row."""
+        return row_width(self.dim)
+
+    @property
+    def tables(self) -> list[str]:
+        """Names of the tables."""
+        return [f"field{number}" for number in range(len(self.sizes))]
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of ids; a bag has several, which share its table."""
+        return [f"{t}.{k}" for t, w in zip(self.tables, self.widths, strict=True) for k in range(w)]
+
+    @property
+    def starts(self) -> dict[str, int]:
+        """The model's row where each table begins."""
+        return dict(zip(self.tables, accumulate(self.sizes, initial=0), strict=False))
 
 
 class Rows(NamedTuple):
@@ -23,13 +65,11 @@ class Rows(NamedTuple):
         return self.first + len(self.weight)
 
 
-def held_rows(model: Any) -> list[Rows]:
-    """What a rank holds of the tables of a sharded model: the kernel's own memory."""
-    return list(rows_by_weight(model).values())
-
-
 def rows_by_weight(model: Any) -> dict[str, Rows]:
-    """The same by the names of the weights in the state of the model."""
+    """Return what a rank holds of a sharded model's tables, by the names of their weights.
+
+    These are the names in the state of the model; the tensors are the kernel's own memory.
+    """
     from torch.distributed._shard.sharded_tensor.api import ShardedTensor
 
     state = model.fused_optimizer.state_dict()["state"]

@@ -31,7 +31,6 @@ from freqsgd.runs.resume import CHECKPOINT, in_parts, part_of, used_for
 from freqsgd.tables.fields import Field
 from freqsgd.tables.stream import Stream
 from freqsgd.torchrec.group import agree, any_rank, gather_texts, join, launcher, lost_rank
-from freqsgd.torchrec.layout import Layout
 from freqsgd.torchrec.limits import check_rule, require_torchrec
 from freqsgd.torchrec.model import ShardedFM, part_of_batch
 from freqsgd.torchrec.sharding import dense_parameters, shard
@@ -43,7 +42,7 @@ from freqsgd.torchrec.shards import (
     shards_folder,
 )
 from freqsgd.torchrec.table_rates import TableRates
-from freqsgd.torchrec.tables import Rows, held_rows
+from freqsgd.torchrec.tables import FLOAT, Layout, Rows, rows_by_weight
 
 __all__ = ["ShardedTrainer", "draw_start", "fit_sharded"]
 
@@ -83,7 +82,7 @@ class ShardedTrainer:
         deep = self.settings.model == "deepfm"
         bare = ShardedFM(self.layout, self.settings.hidden if deep else None, self.settings.dropout)
         self.model: Any = shard(bare, lr=self.rule.law.lr, sharding=self.sharding)
-        self.rows = held_rows(self.model)
+        self.rows = list(rows_by_weight(self.model).values())
         draw_start(self.stream.fields, self.settings, self.rows, bare, self.layout)
         self.rates = TableRates(self.model, self.rule.law.lr)
         dense_lr = self.rule.dense_rate(self.settings.batch_size)
@@ -96,13 +95,13 @@ class ShardedTrainer:
         if available is None:
             return
         here = int(os.environ.get("LOCAL_WORLD_SIZE", self.ranks))
-        of_row = 4 * self.layout.row + _STATE
+        of_row = FLOAT * self.layout.row + _STATE
         table = sum(self.layout.sizes) * of_row
         held = table / self.ranks
         if self.sharding == "table-wise":  # no rank can hold less than the largest
             held = max(held, max(self.layout.sizes) * of_row)
         columns = sum(self.layout.widths)
-        work = 4 * 4 * self.settings.batch_size * columns * self.layout.row
+        work = 4 * FLOAT * self.settings.batch_size * columns * self.layout.row
         if held + work > available / here:
             raise DataError(
                 f"tables of {table / 1e9:.1f} GB (weights, and {_STATE} bytes a row) over "
@@ -124,7 +123,7 @@ class ShardedTrainer:
         return {
             "state_bytes": rows * _STATE,
             "state_rule": "three floats per row",
-            "parameter_bytes": rows * self.layout.row * 4 + dense,
+            "parameter_bytes": rows * self.layout.row * FLOAT + dense,
             "engine": "torchrec",
             "ranks": self.ranks,
             "sharding": self.sharding,
