@@ -190,7 +190,7 @@ def test_the_iterations_that_theorem_3_needs_are_enough():
 
 
 def test_a_ball_that_rows_leave_makes_the_run_invalid(monkeypatch):
-    monkeypatch.setattr("freqsgd.theory.problem.START_NORM", 0.99)
+    monkeypatch.setattr("freqsgd.theory.simulation.START_NORM", 0.99)
     document = run(Settings(**SMALL))
     left = [check for check in document["checks"] if "ball" in check["statement"]]
     assert [check["holds"] for check in left] == [False]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from freqsgd.errors import DataError
 from freqsgd.theory.bounds import token_smoothness, variance_bounds
 from freqsgd.theory.distributions import exponential, polynomial
-from freqsgd.theory.problem import Problem, joint_distribution, planted_problem
+from freqsgd.theory.simulation import Problem, joint_distribution, planted_problem
 
 USERS, ITEMS, DIM, RADIUS = 4, 3, 2, 3.0
 

@@ -9,8 +9,14 @@ from freqsgd.errors import DataError
 from freqsgd.rates import RateLaw
 from freqsgd.theory import bounds
 from freqsgd.theory.distributions import exponential, uniform
-from freqsgd.theory.problem import Problem, planted_problem
-from freqsgd.theory.simulation import Method, _alias_table, simulate, spread_evenly
+from freqsgd.theory.simulation import (
+    Method,
+    Problem,
+    _alias_table,
+    planted_problem,
+    simulate,
+    spread_evenly,
+)
 from tests.theory import slow
 
 

@@ -1,4 +1,4 @@
-"""What the numbers of the theory must be, and what computes them."""
+"""Check the numbers of the theory, and load scipy."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from freqsgd.errors import DataError
 
-__all__ = ["Array", "frequencies", "per_token", "positive", "scipy", "whole"]
-
 Array = NDArray[np.float64]
 
 
 def frequencies(p: ArrayLike) -> Array:
-    """Tokens' frequencies as an array: every one in (0, 1]."""
+    """Return tokens' frequencies as an array: every one in (0, 1]."""
     values = np.asarray(p, np.float64)
     if values.ndim != 1 or not values.size:
         raise DataError(f"p must be a list of frequencies, one per token, got shape {values.shape}")
@@ -31,7 +29,7 @@ def frequencies(p: ArrayLike) -> Array:
 
 
 def per_token(name: str, x: ArrayLike, p: Array) -> Array:
-    """Numbers >= 0, one for each token of ``p``; a single number stands for all."""
+    """Return numbers >= 0, one for each token of ``p``; a single number stands for all."""
     values = np.asarray(x, np.float64)
     if values.ndim and values.shape != p.shape:
         raise DataError(f"{name} must hold {p.size} numbers, one per token, got {values.shape}")
@@ -47,14 +45,8 @@ def positive(**numbers: float) -> None:
             raise DataError(f"{name} must be a finite number > 0, got {value:g}")
 
 
-def whole(name: str, value: int) -> None:
-    """Refuse what is not an integer of at least 1."""
-    if value != int(value) or value < 1:
-        raise DataError(f"{name} must be an integer >= 1, got {value}")
-
-
 def scipy(module: str) -> Any:
-    """A module of scipy, which is loaded when it is used."""
+    """Load a module of scipy."""
     try:
         return importlib.import_module(f"scipy.{module}")
     except ImportError as error:

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from freqsgd.errors import DataError
-from freqsgd.theory.checks import Array, positive, whole
+from freqsgd.theory.checks import Array, positive
 
 __all__ = ["TAILS", "exponential", "polynomial", "token_distribution", "top_tokens", "uniform"]
 
@@ -27,13 +27,13 @@ def uniform(tokens: int) -> Array:
         >>> uniform(4).tolist()
         [0.25, 0.25, 0.25, 0.25]
     """
-    whole("tokens", tokens)
+    _check_tokens(tokens)
     return np.full(tokens, 1.0 / tokens)
 
 
 def exponential(tokens: int, tau: float) -> Array:
     """``p_n ~ exp(-tau n)`` for n = 1..tokens (Corollary 2, exponential tail)."""
-    whole("tokens", tokens)
+    _check_tokens(tokens)
     positive(tau=tau)
     return _normalised(-tau * np.arange(tokens, dtype=np.float64), f"tau = {tau:g}")
 
@@ -45,7 +45,7 @@ def polynomial(tokens: int, nu: float) -> Array:
         >>> polynomial(3, nu=1.0) * 11
         array([6., 3., 2.])
     """
-    whole("tokens", tokens)
+    _check_tokens(tokens)
     positive(nu=nu)
     return _normalised(-nu * np.log(np.arange(1, tokens + 1)), f"nu = {nu:g}")
 
@@ -68,7 +68,7 @@ def top_tokens(tail: str, tokens: int, rate: float) -> int:
         (10, 4)
     """
     check_tail(tail)
-    whole("tokens", tokens)
+    _check_tokens(tokens)
     if tail == "uniform":
         return tokens
     positive(rate=rate)
@@ -80,6 +80,11 @@ def check_tail(tail: str) -> None:
     """Refuse a name that is not in ``TAILS``."""
     if tail not in TAILS:
         raise DataError(f"tail must be one of {', '.join(TAILS)}, got {tail!r}")
+
+
+def _check_tokens(tokens: int) -> None:
+    if tokens != int(tokens) or tokens < 1:
+        raise DataError(f"tokens must be an integer >= 1, got {tokens}")
 
 
 def _normalised(logarithms: Array, rate: str) -> Array:

@@ -17,9 +17,15 @@ from freqsgd.rates import RateLaw, paper_rates
 from freqsgd.theory import bounds
 from freqsgd.theory.checks import Array
 from freqsgd.theory.measured import ANY, LAST, LATE, Known, Measured, improvement, largest_variance
-from freqsgd.theory.problem import Problem, planted_problem
 from freqsgd.theory.settings import PILOT_OUTPUTS, Settings
-from freqsgd.theory.simulation import Method, Runs, simulate, spread_evenly
+from freqsgd.theory.simulation import (
+    Method,
+    Problem,
+    Runs,
+    planted_problem,
+    simulate,
+    spread_evenly,
+)
 from freqsgd.theory.statements import statements
 
 __all__ = ["run"]
@@ -68,7 +74,7 @@ def run(
         "problem": _describe(settings, problem, known),
         "tokens": {
             "side": ["user"] * settings.users + ["item"] * settings.items,
-            "rank": [*range(1, settings.users + 1), *range(1, settings.items + 1)],
+            "rank": settings.ranks.tolist(),
             "p": known.p.tolist(),
             "sigma2": known.sigma2.tolist(),
             "start": problem.start_norms2.mean(0).tolist(),

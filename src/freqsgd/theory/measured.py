@@ -1,4 +1,4 @@
-"""What the repetitions of one method came to: E||grad f_k||^2 of every token."""
+"""What the repetitions of a method came to, E||grad f_k||^2 of every token, and improvements."""
 
 from __future__ import annotations
 
@@ -12,25 +12,8 @@ from numpy.typing import NDArray
 
 from freqsgd.theory.checks import Array, scipy
 from freqsgd.theory.improvement import counting_factor, error_improvement
-from freqsgd.theory.problem import Problem
 from freqsgd.theory.settings import Settings
-from freqsgd.theory.simulation import Method, Runs
-
-__all__ = [
-    "ANY",
-    "LAST",
-    "LATE",
-    "Estimate",
-    "Known",
-    "Measured",
-    "Slope",
-    "counting_cost",
-    "improvement",
-    "largest_variance",
-    "mean",
-    "ratio",
-    "slope",
-]
+from freqsgd.theory.simulation import Method, Problem, Runs
 
 ANY, LATE, LAST = range(3)  # the outputs of a repetition: uniform on [T], on {T/2..T}, and T
 
@@ -100,27 +83,27 @@ class Measured:
         return self.method.steps
 
     def as_json(self) -> dict[str, Any]:
-        """An entry of ``runs``."""
+        """Return an entry of ``runs``."""
         loss = self.problem.loss(self.runs.iterates[self.kind])
         return {
             "optimizer": self.method.optimizer,
             "alpha": self.method.alpha,
             "steps": self.steps.tolist(),
             "bound": None if self.bound is None else self.bound.tolist(),
-            "measured": self.error.value.tolist(),
-            "low": self.error.low.tolist(),
-            "high": self.error.high.tolist(),
+            **self.error.as_json(),
             "invalid": int((~self.valid).sum()),
             "mean_loss_gap": float((loss - self.problem.lowest)[self.valid].mean()),
         }
 
 
 def largest_variance(problem: Problem, runs: Runs) -> Array:
-    """The largest conditional variance of each token at an iterate inside the ball."""
+    """Return the largest conditional variance of each token at an iterate inside the ball."""
     valid = runs.left < 0
     each = [problem.conditional_variance(rows)[valid].max(0) for rows in runs.iterates]
     return np.asarray(np.max(each, axis=0))
 
+
+# ---- estimates from repetitions ------------------------------------------------------------------
 
 _RESAMPLES = 1000
 _QUANTILES = (0.025, 0.975)
@@ -128,38 +111,34 @@ _QUANTILES = (0.025, 0.975)
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number for each token, and the interval that holds it in 95 of 100 cases."""
+    """Numbers, and the intervals that hold each of them in 95 of 100 cases."""
 
     value: Array
     low: Array
     high: Array
 
-
-@dataclass(frozen=True)
-class Slope:
-    """Of lines through points, and its interval."""
-
-    value: float
-    low: float
-    high: float
+    def as_json(self) -> dict[str, Any]:
+        """Return its entries of ``theory.json``."""
+        ends = {"low": self.low.tolist(), "high": self.high.tolist()}
+        return {"measured": self.value.tolist(), **ends}
 
 
 def mean(samples: Array, seed: int = 0) -> Estimate:
-    """The mean over repetitions, samples being (repetitions, tokens); intervals by bootstrap."""
+    """Return the mean over repetitions, samples being (repetitions, tokens), by bootstrap."""
     means = _weights(len(samples), seed) @ samples
     return Estimate(samples.mean(0), *np.quantile(means, _QUANTILES, axis=0))
 
 
 def ratio(above: Array, below: Array, seed: int = 0) -> Estimate:
-    """The ratio of two means over the same repetitions, which the bootstrap draws together."""
+    """Return the ratio of two means over the same repetitions, which are drawn together."""
     weights = _weights(len(above), seed)
     ratios = (weights @ above) / (weights @ below)
     value = above.mean(0) / below.mean(0)
     return Estimate(value, *np.quantile(ratios, _QUANTILES, axis=0))
 
 
-def slope(x: Array, y: Array, group: NDArray[np.int64]) -> Slope | None:
-    """The slope of parallel lines, one through the points of each group, by least squares.
+def slope(x: Array, y: Array, group: NDArray[np.int64]) -> Estimate | None:
+    """Return the slope of parallel lines, one through the points of each group, by least squares.
 
     With Student's interval; None where no line is determined.
     """
@@ -171,7 +150,7 @@ def slope(x: Array, y: Array, group: NDArray[np.int64]) -> Slope | None:
     residuals = y - value * x
     error = np.sqrt(residuals @ residuals / freedom / spread)
     half = float(scipy("stats").t.ppf(_QUANTILES[1], freedom) * error)
-    return Slope(value, value - half, value + half)
+    return Estimate(*map(np.asarray, (value, value - half, value + half)))
 
 
 def _centred(x: Array, group: NDArray[np.int64]) -> Array:
@@ -180,28 +159,26 @@ def _centred(x: Array, group: NDArray[np.int64]) -> Array:
 
 
 def _weights(repetitions: int, seed: int) -> Array:
-    """How much each repetition counts in each resample."""
+    """Return how much each repetition counts in each resample."""
     generator = np.random.default_rng(seed)
     even = np.full(repetitions, 1 / repetitions)
     return generator.multinomial(repetitions, even, _RESAMPLES) / repetitions
 
 
+# ---- improvements over SGD -----------------------------------------------------------------------
+
+
 def improvement(
     settings: Settings, known: Known, measured: Mapping[str, Measured], name: str
 ) -> dict[str, Any]:
-    """An entry of ``improvements``: SGD's error over that of another method, token by token.
+    """Return an entry of ``improvements``: SGD's error over that of another method, token by token.
 
     Both are looked at in iterates of the same kind, and in repetitions that stayed in the ball.
     """
     other, sgd = measured[name], measured["sgd"]
     valid = other.valid & sgd.valid
     found = ratio(sgd.comparable[valid], other.comparable[valid])
-    entry: dict[str, Any] = {
-        "optimizer": name,
-        "measured": found.value.tolist(),
-        "low": found.low.tolist(),
-        "high": found.high.tolist(),
-    }
+    entry = {"optimizer": name, **found.as_json()}
     if name == "sbcd":
         return entry
     cost = counting_cost(known, name)
@@ -219,27 +196,23 @@ def improvement(
 
 
 def counting_cost(known: Known, name: str) -> float:
-    """By how much the bounds' leading term is larger for a method that counts frequencies."""
+    """Return by how much the bounds' leading term is larger for a method that counts."""
     return counting_factor(*known) if name == "cfsgd" else 1.0
 
 
 def _guaranteed(settings: Settings, cost: float) -> list[float] | None:
-    """The corollaries' factors of iterations, token by token; ``cost`` is that of counting.
+    """Return the corollaries' factors of iterations, token by token; ``cost`` is that of counting.
 
     They are for equal sigma_k, and for steps that the cap 1 / (4 L) leaves alone.
     """
     if settings.exception is not None:
         return None
-    users, items = settings.corollaries
-    parts = [
-        users.iterations_improvement(np.arange(1, settings.users + 1)),
-        items.iterations_improvement(np.arange(1, settings.items + 1)),
-    ]
-    return [float(factor) for factor in np.concatenate(parts) / cost**2]
+    users, _ = settings.corollaries  # the same formula for items
+    return [float(factor) for factor in users.iterations_improvement(settings.ranks) / cost**2]
 
 
 def _slope(settings: Settings, improvement: Array, begun: Any) -> dict[str, Any] | None:
-    """How fast the log of an improvement grows along the tail, alike on both sides.
+    """Return how fast the log of an improvement grows along the tail, alike on both sides.
 
     And how many tail tokens SGD has begun to learn: its error is less than half of that at the
     start. Nothing can be much better than SGD at what takes more than T iterations, so beyond these
@@ -247,21 +220,14 @@ def _slope(settings: Settings, improvement: Array, begun: Any) -> dict[str, Any]
     """
     if settings.tail == "uniform":
         return None
-    users, items = settings.corollaries
-    ranks = np.concatenate(
-        [np.arange(1, settings.users + 1), np.arange(1, settings.items + 1)], dtype=np.float64
-    )
-    side = np.repeat([0, 1], [settings.users, settings.items])
-    tail = ranks > np.where(side == 0, users.top, items.top)
-    by_rank = settings.tail == "exponential"
-    x = ranks if by_rank else np.log(ranks)
-    found = slope(x[tail], np.log(improvement[tail]), side[tail])
+    tail, by_rank = ~settings.tops, settings.tail == "exponential"
+    x = settings.ranks.astype(np.float64)
+    x = x if by_rank else np.log(x)
+    found = slope(x[tail], np.log(improvement[tail]), settings.sides[tail])
     if found is None:
         return None
     return {
-        "measured": found.value,
-        "low": found.low,
-        "high": found.high,
+        **found.as_json(),
         "predicted": settings.falloff / 2,
         "axis": "rank" if by_rank else "log rank",
         "tokens": int(tail.sum()),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from freqsgd.errors import DataError
 from freqsgd.tables.checks import real_number, whole_number
 from freqsgd.theory.checks import Array
@@ -86,6 +89,21 @@ class Settings:
         """What the paper guarantees to users and to items."""
         users = corollary(self.tail, self.users, self.falloff)
         return users, corollary(self.tail, self.items, self.falloff)
+
+    @property
+    def ranks(self) -> NDArray[np.int64]:
+        """Of all tokens among those of their side, from 1 on: users first, as everywhere."""
+        return np.concatenate([np.arange(1, self.users + 1), np.arange(1, self.items + 1)])
+
+    @property
+    def sides(self) -> NDArray[np.int64]:
+        """Of all tokens: 0 is a user, 1 is an item."""
+        return np.repeat([0, 1], [self.users, self.items])
+
+    @property
+    def tops(self) -> NDArray[np.bool_]:
+        """Which tokens the paper calls top tokens."""
+        return self.ranks <= np.array([each.top for each in self.corollaries])[self.sides]
 
     @property
     def exception(self) -> str | None:

@@ -14,8 +14,6 @@ from freqsgd.theory.improvement import EXPONENTIAL, POLYNOMIAL, counting_conditi
 from freqsgd.theory.measured import ANY, Known, Measured, counting_cost
 from freqsgd.theory.settings import Settings
 
-__all__ = ["Statement", "statements"]
-
 NAMES = {"sgd": "SGD", "fasgd": "FA-SGD", "cfsgd": "CF-SGD", "sbcd": "SBCD"}
 _THEOREMS = {"fasgd": "Theorem 1", "sgd": "Theorem 2", "cfsgd": "Theorem 3"}
 _WORST = {"exponential": math.sqrt(EXPONENTIAL), "polynomial": math.sqrt(POLYNOMIAL)}
@@ -145,15 +143,13 @@ def _uniform(settings: Settings, measured: Mapping[str, Measured]) -> Statement:
 
 def _top(settings: Settings, improvement: Mapping[str, Any], cost: float) -> Iterator[Statement]:
     """Part 1: the corollaries' constants bound the ratio of iterations, its root that of errors."""
-    users, items = settings.corollaries
-    top = [*range(users.top), *(settings.users + n for n in range(items.top))]
     worst, name = _WORST[settings.tail] * cost, NAMES[improvement["optimizer"]]
-    if top:
-        errors = 1 / np.array(improvement["measured"])[top]
+    errors = 1 / np.array(improvement["measured"])[settings.tops]
+    if len(errors):
         yield Statement(
             f"Corollary, part 1: {name}'s error for top tokens is at most {worst:.3g} of SGD's",
             bool(errors.max() <= worst),
-            f"{errors.min():.2g} to {errors.max():.2g} of it, for {len(top)} tokens",
+            f"{errors.min():.2g} to {errors.max():.2g} of it, for {len(errors)} tokens",
         )
 
 
