@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from freqsgd.paper.time_left import Clock
+from freqsgd.paper.running import Clock
 
 
 def told(clock, seconds):

@@ -6,8 +6,8 @@ from itertools import product
 
 import pytest
 
+from freqsgd.paper.document import figure_entry, verdict
 from freqsgd.paper.rules import Finding, Rule
-from freqsgd.paper.verdicts import figure_entry, verdict
 from tests.paper.tiny import figure
 
 SIZE = Rule("it is large", lambda document: Finding(document["size"] > 3, str(document["size"])))

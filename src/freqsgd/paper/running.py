@@ -12,14 +12,9 @@ from freqsgd.errors import DataError
 from freqsgd.files import locked
 from freqsgd.paper.document import PaperDocument
 from freqsgd.paper.experiments import FIGURES, RUNS, Figure, Run
-from freqsgd.paper.folder import PaperFolder
-from freqsgd.paper.one_run import do_run
-from freqsgd.paper.process import PROGRAM
-from freqsgd.paper.tasks import Task, plan_tasks
-from freqsgd.paper.time_left import Clock
+from freqsgd.paper.process import PROGRAM, do_run
+from freqsgd.paper.tasks import PaperFolder, Task, plan_tasks
 from freqsgd.runs.machine import describe_machine
-
-__all__ = ["Listener", "PaperProgress", "chosen_figures", "run_paper"]
 
 
 @dataclass(frozen=True)
@@ -136,3 +131,37 @@ def _tell(
     if listener is not None:
         share, left = clock.share(seconds), clock.left(seconds)
         listener(PaperProgress(*place, share, left, said, entry, cached))
+
+
+class Clock:
+    """How long the rest will take, from what runs usually take and how this machine compares.
+
+    Args:
+        usual: seconds of each; what is there already takes none, which is known when it ends
+    """
+
+    def __init__(self, usual: Sequence[float]) -> None:
+        self._left = list(usual)
+        self._total = sum(usual)
+        self._expected = self._taken = 0.0
+
+    def ended(self, seconds: float | None) -> None:
+        """The current run has ended after so many; None: it was there already."""
+        usual = self._left.pop(0)
+        if seconds is not None:
+            self._expected += usual
+            self._taken += seconds
+
+    def left(self, seconds: float) -> float:
+        """Seconds to the end, so many after the current run began."""
+        if not self._left:
+            return 0.0
+        pace = self._taken / self._expected if self._expected else 1.0
+        return max(0.0, pace * self._left[0] - seconds) + pace * sum(self._left[1:])
+
+    def share(self, seconds: float) -> float:
+        """The part of the expected time that is over."""
+        if not self._left:
+            return 1.0
+        here = min(seconds, self._left[0])
+        return (self._total - sum(self._left) + here) / self._total
