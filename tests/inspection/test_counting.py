@@ -61,7 +61,7 @@ def test_counts_of_categories_and_binned_numbers(table, name):
     found = counted(
         path=str(folder / name), features=("user", "shop"), numeric=("price",), label="click"
     )
-    user, shop, price = (field.ranked for field in found.fields)
+    user, shop, price = found.fields
     assert found.rows == len(frame)
     assert user.counts.tolist() == falling(frame["user"])
     assert shop.counts.tolist() == falling(frame["shop"])
@@ -75,7 +75,7 @@ def test_bags_and_rows_without_any_of_their_tokens(table):
     folder, frame = table
     found = counted(path=str(folder / "clicks.parquet"), features=("tags",))
     (tags,) = found.fields
-    assert tags.ranked.counts.tolist() == falling(t for bag in frame["tags"] for t in bag)
+    assert tags.counts.tolist() == falling(t for bag in frame["tags"] for t in bag)
     assert tags.samples == sum(1 for bag in frame["tags"] if len(bag))
 
 
@@ -96,11 +96,11 @@ def test_rare_tokens_count_as_one_and_take_one_row(table):
     kept = [n for n in counts.values() if n >= 10]
     rare = sum(n for n in counts.values() if n < 10)
     (field,) = counted(**options, min_count=10).fields
-    assert field.ranked.counts.tolist() == sorted([*kept, rare], reverse=True)
-    assert field.ranked.table_rows == len(kept) + 1
-    assert ("<rare>", rare) in field.ranked.most_frequent
+    assert field.counts.tolist() == sorted([*kept, rare], reverse=True)
+    assert field.table_rows == len(kept) + 1
+    assert ("<rare>", rare) in field.most_frequent
     (field,) = counted(**options).fields
-    assert field.ranked.table_rows == len(counts) + 1
+    assert field.table_rows == len(counts) + 1
 
 
 def test_integers_of_criteo_share_bins_and_39_fields_come_out(tmp_path, monkeypatch):
@@ -116,11 +116,11 @@ def test_integers_of_criteo_share_bins_and_39_fields_come_out(tmp_path, monkeypa
     assert len(found.fields) == 39
     for column, field in enumerate(found.fields[:13]):
         bins = [slow.log_bin(text) for text in integers[:, column]]
-        assert field.ranked.counts.tolist() == falling(bins)
-        name, times = field.ranked.most_frequent[0]
+        assert field.counts.tolist() == falling(bins)
+        name, times = field.most_frequent[0]
         assert Counter(bins)["" if name == "<missing>" else name] == times
     for column, field in enumerate(found.fields[13:]):
-        assert field.ranked.counts.tolist() == falling(categories[:, column])
+        assert field.counts.tolist() == falling(categories[:, column])
 
 
 def test_rows_with_a_token_of_the_tail_are_those_that_plain_python_finds(tmp_path):
@@ -142,15 +142,15 @@ def test_words_of_text_are_counted_without_unk(tmp_path):
     found = counted(path=str(tmp_path / "a.txt"), text=True)
     (word,) = found.fields
     assert (word.name, found.rows) == ("word", 300)
-    assert word.ranked.most_frequent == [("the", 150), ("tea", 100), ("milk", 50)]
+    assert word.most_frequent == [("the", 150), ("tea", 100), ("milk", 50)]
 
 
 def test_rare_words_are_left_out_as_in_training(tmp_path):
     (tmp_path / "a.txt").write_text("the tea the milk\n" * 4 + "the tea\n" * 3 + "coffee\n")
     (word,) = counted(path=str(tmp_path / "a.txt"), text=True).fields
-    assert word.ranked.most_frequent == [("the", 11), ("tea", 7)]  # 5 times, at least
+    assert word.most_frequent == [("the", 11), ("tea", 7)]  # 5 times, at least
     found = counted(path=str(tmp_path / "a.txt"), text=True, min_count=4)
-    assert found.fields[0].ranked.most_frequent == [("the", 11), ("tea", 7), ("milk", 4)]
+    assert found.fields[0].most_frequent == [("the", 11), ("tea", 7), ("milk", 4)]
     assert (found.rows, found.rare, found.min_count) == (22, 1, 4)
     assert (found.tail_samples.of, found.tail_samples.seen_below_10) == (22, 11 / 22)
 
@@ -175,14 +175,14 @@ def test_names_of_what_is_missing_or_rare_are_no_texts_of_the_data(tmp_path):
     cells = ["<missing>", "", "", "", "<rare>", "<rare>", "<<rare>>", "<<rare>>", "a", "b", "c"]
     (tmp_path / "x.csv").write_text("\n".join(["a,b", *(f"{cell},1" for cell in cells)]))
     (field, _) = counted(path=str(tmp_path / "x.csv"), min_count=2).fields
-    names = dict(field.ranked.most_frequent)
+    names = dict(field.most_frequent)
     assert names == {"<<<rare>>>": 4, "<<missing>>": 3, "<rare>": 2, "<<rare>>": 2}
 
 
 def test_generated_datasets():
     ids = generate_clicks().ids.numpy()
     found = counted(dataset="synthetic")
-    assert [field.ranked.counts.tolist() for field in found.fields] == [
+    assert [field.counts.tolist() for field in found.fields] == [
         falling(ids[:, 0].tolist()), falling(ids[:, 1].tolist())
     ]  # fmt: skip
     assert counted(dataset="zipf-text").fields[0].name == "word"

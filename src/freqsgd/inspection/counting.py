@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -17,10 +17,9 @@ from freqsgd.tables.encoding import Progress
 from freqsgd.tables.fields import ABSENT, Field
 from freqsgd.tables.tokens import TokenTable, Vocabulary, codes_by_field
 
-__all__ = ["Counted", "CountedField", "RankedField", "RowSample", "TailSamples", "count", "rank"]
-
 _SAMPLE_ROWS = 1 << 20
 _SAMPLE_CODES = 1 << 26  # 256 MB
+_SHOWN = 5  # of the most frequent tokens
 _TAIL = CLASSES.index("tail")
 SELDOM = 10  # a token seen less often: how frequent it is is hardly known
 
@@ -30,9 +29,12 @@ class CountedField:
     """A field, and how often its tokens were seen."""
 
     name: str
-    samples: int  # rows that have a token of it; a bag may be empty
-    ranked: RankedField
     width: int  # tokens of a row, at most
+    samples: int  # rows that have a token of it; a bag may be empty
+    counts: NDArray[np.int64]  # of its tokens, falling; none is 0
+    most_frequent: list[tuple[str, int]]
+    table_rows: int  # that they take in training: one more, for tokens that are rare or new
+    rare: int  # occurrences of rare tokens
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,7 @@ class Counted:
     @property
     def table_fields(self) -> tuple[Field, ...]:
         """The fields of a model that was trained on these rows."""
-        return tuple(
-            Field(field.name, field.ranked.table_rows, field.width) for field in self.fields
-        )
+        return tuple(Field(field.name, field.table_rows, field.width) for field in self.fields)
 
 
 def count(
@@ -90,19 +90,16 @@ def count(
             progress("counting tokens", round(1000 * done), 1000)
     if rows == 0:
         raise DataError(f"{source.place}: there are no rows")
-    ranked, places = rank(
-        vocabulary, source.columns, min_count, drop_rare=source.drops_rare, progress=progress
-    )
-    rare = sum(field.rare for field in ranked)
+    fields, places = _rank(vocabulary, source, samples.tolist(), min_count, progress)
+    rare = sum(field.rare for field in fields)
     looked_at = places[sample.rows()]
     if source.drops_rare:
         rows -= rare
-        samples[:], looked_at = rows, looked_at[looked_at[:, 0] >= 0]
-    named = zip(source.columns, samples.tolist(), ranked, strict=True)
-    fields = tuple(CountedField(column.name, its, own, column.width) for column, its, own in named)
+        fields = [replace(field, samples=rows) for field in fields]
+        looked_at = looked_at[looked_at[:, 0] >= 0]
     _check_seen(source, fields, min_count)
-    tail_samples = _tail_samples(looked_at, starts, ranked)
-    return Counted(source.name, rows, rare, min_count, fields, tail_samples)
+    tail_samples = _tail_samples(looked_at, starts, fields)
+    return Counted(source.name, rows, rare, min_count, tuple(fields), tail_samples)
 
 
 def _check_seen(source: Source, fields: Sequence[CountedField], min_count: int) -> None:
@@ -119,7 +116,7 @@ def _check_seen(source: Source, fields: Sequence[CountedField], min_count: int) 
 
 
 def _tail_samples(
-    places: NDArray[np.int32], starts: Sequence[int], fields: Sequence[RankedField]
+    places: NDArray[np.int32], starts: Sequence[int], fields: Sequence[CountedField]
 ) -> TailSamples:
     """Rows with a token of the last 5% of a field's occurrences, the same as ``compare`` has it."""
     in_tail, seldom = np.zeros((2, len(places)), np.bool_)
@@ -131,37 +128,24 @@ def _tail_samples(
     return TailSamples(float(in_tail.mean()), float(seldom.mean()), len(places))
 
 
-_SHOWN = 5
-
-
-@dataclass(frozen=True)
-class RankedField:
-    """The tokens of a field."""
-
-    counts: NDArray[np.int64]  # falling; none is 0
-    most_frequent: list[tuple[str, int]]
-    table_rows: int  # that they take in training: one more, for tokens that are rare or new
-    rare: int  # occurrences of rare tokens
-
-
-def rank(
+def _rank(
     vocabulary: Vocabulary,
-    columns: Sequence[Column],
+    source: Source,
+    samples: Sequence[int],
     min_count: int,
-    *,
-    drop_rare: bool = False,
-    progress: Progress | None = None,
-) -> tuple[list[RankedField], NDArray[np.int32]]:
-    """The tokens of each field, and the place of every code among those of its field.
+    progress: Progress | None,
+) -> tuple[list[CountedField], NDArray[np.int32]]:
+    """Return the tokens of each field, and the place of every code among those of its field.
 
     Tokens that were seen less than ``min_count`` times are one token, or none. ``Vocabulary.rank``
     breaks ties by text; here they are broken at random, which needs no texts: these take most of
     the time where tokens are many. The places end with -1, where code -1 leads: no token.
     """
+    columns, drop_rare = source.columns, source.drops_rare
     table, counts = vocabulary.table, vocabulary.counts
     of_fields = codes_by_field(table, len(columns))
     places = np.full(len(counts) + 1, -1, np.int32)
-    ranked = []
+    fields = []
     for field, column in enumerate(columns):
         codes = of_fields[field][counts[of_fields[field]] > 0]
         if progress:
@@ -179,9 +163,18 @@ def rank(
         order = order[: np.count_nonzero(kept)]
         shown = order[:_SHOWN]
         names = _names(table, field, column, first, shown)
-        named = list(zip(names, kept[shown].tolist(), strict=True))
-        ranked.append(RankedField(kept[order], named, int(np.count_nonzero(~rare)) + 1, left))
-    return ranked, places
+        fields.append(
+            CountedField(
+                name=column.name,
+                width=column.width,
+                samples=samples[field],
+                counts=kept[order],
+                most_frequent=list(zip(names, kept[shown].tolist(), strict=True)),
+                table_rows=int(np.count_nonzero(~rare)) + 1,
+                rare=left,
+            )
+        )
+    return fields, places
 
 
 def _distinct(

@@ -21,19 +21,6 @@ from freqsgd.words.settings import TextSettings
 if TYPE_CHECKING:
     from freqsgd.inspection.counting import Counted, CountedField
 
-__all__ = [
-    "SCHEMA",
-    "effective_tokens",
-    "field_statistics",
-    "inspect_data",
-    "learning_rates",
-    "memory_of_fm",
-    "memory_of_words",
-    "notes",
-    "rank_frequencies",
-    "top_share",
-]
-
 SCHEMA = 1
 _NO_WORD_RATE = "word vectors have default rates, which freqsgd train --model skipgram uses"
 
@@ -85,7 +72,7 @@ def _description(
     counted: Counted, options: InspectionOptions, numeric_rule: str | None, progress: Any
 ) -> dict[str, Any]:
     fields, rows = counted.fields, counted.rows
-    counts = [field.ranked.counts for field in fields]
+    counts = [field.counts for field in fields]
     indices = int(sum(field.sum() for field in counts))
     of_fields, of_all = promises(counts, rows)
     described = []
@@ -116,8 +103,8 @@ def _description(
 def _memory(counted: Counted, options: InspectionOptions) -> dict[str, int]:
     fields, rows = counted.fields, counted.rows
     if options.is_text:
-        return memory_of_words(len(fields[0].ranked.counts), options.dim, rows)
-    table_rows = sum(field.ranked.table_rows for field in fields)
+        return memory_of_words(len(fields[0].counts), options.dim, rows)
+    table_rows = sum(field.table_rows for field in fields)
     return memory_of_fm(table_rows, options.dim, rows * max(field.width for field in fields))
 
 
@@ -151,13 +138,13 @@ def _about_rare(counted: Counted, options: InspectionOptions) -> str:
 
 
 def _is_row_id(field: CountedField) -> bool:
-    counts = field.ranked.counts
+    counts = field.counts
     singletons = int(np.count_nonzero(counts == 1))
     return len(counts) >= _FEWEST and singletons >= _MOST * len(counts)
 
 
 def _is_binary(field: CountedField) -> bool:
-    return {name for name, _ in field.ranked.most_frequent} == {"0", "1"}
+    return {name for name, _ in field.most_frequent} == {"0", "1"}
 
 
 def _named(names: list[str]) -> str:
@@ -239,7 +226,7 @@ _MOST_RANKS = 300
 
 def field_statistics(field: CountedField) -> dict[str, Any]:
     """What ``inspect.json`` says of a field, without its promise."""
-    counts = field.ranked.counts
+    counts = field.counts
     fit = fit_tail(counts)
     return {
         "name": field.name,
@@ -250,7 +237,7 @@ def field_statistics(field: CountedField) -> dict[str, Any]:
         "top_10": top_share(counts, 10),
         "singletons": int(np.count_nonzero(counts == 1)),
         "effective_tokens": effective_tokens(counts),
-        "most_frequent": [list(pair) for pair in field.ranked.most_frequent],
+        "most_frequent": [list(pair) for pair in field.most_frequent],
         "fit": fit.as_json(),
         "corollary": _corollary(fit, len(counts)),
         "ranks": rank_frequencies(counts),
