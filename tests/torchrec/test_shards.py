@@ -10,8 +10,7 @@ import torch
 
 from freqsgd.errors import DataError
 from freqsgd.runs.checkpoint import read_in_blocks
-from freqsgd.torchrec.shards import load_rows, remove_others, save_rows
-from freqsgd.torchrec.tables import Rows
+from freqsgd.torchrec.tables import Rows, load_rows, remove_others, save_rows
 
 SIZES = {"field0": 11, "field1": 4}
 CUTS = {  # of the files, or ranks: where each begins in the tables

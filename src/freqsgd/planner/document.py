@@ -31,8 +31,7 @@ from freqsgd.planner.workload import (
     state_of_row,
     usable_memory,
 )
-from freqsgd.torchrec.limits import MAX_STEPS
-from freqsgd.torchrec.tables import FLOAT
+from freqsgd.torchrec.limits import FLOAT, MAX_STEPS
 
 __all__ = ["plan"]
 

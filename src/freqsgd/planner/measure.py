@@ -32,25 +32,9 @@ from freqsgd.runs.machine import available_memory, describe_machine
 from freqsgd.tables.clicks import ClickLog, ClickStream
 from freqsgd.tables.stream import batches
 from freqsgd.torchrec.group import join
-from freqsgd.torchrec.limits import require_torchrec
-from freqsgd.torchrec.tables import FLOAT, row_width
+from freqsgd.torchrec.limits import FLOAT, require_torchrec, row_width
 
-__all__ = [
-    "FULL",
-    "QUICK",
-    "BenchSizes",
-    "Examples",
-    "Steps",
-    "click_log",
-    "copy_rates",
-    "engine_steps",
-    "examples",
-    "group_of_one",
-    "loopback_rates",
-    "measure",
-    "take_turns",
-    "torchrec_steps",
-]
+__all__ = ["FULL", "QUICK", "BenchSizes", "measure"]
 
 _DIMS = (16, 64)  # lengths of vectors: plan draws a line through both
 _TIMEOUT = 60.0  # seconds for two processes to exchange bytes

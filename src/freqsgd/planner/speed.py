@@ -12,7 +12,7 @@ from freqsgd.errors import DataError
 from freqsgd.files import read_file, read_json
 from freqsgd.planner.workload import ROW_WISE, Workload
 from freqsgd.tables.catalog import cache_folder
-from freqsgd.torchrec.tables import FLOAT
+from freqsgd.torchrec.limits import FLOAT
 
 SCHEMA = 1
 KIND = "rates of a machine"

@@ -13,7 +13,7 @@ from freqsgd.errors import DataError
 from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.recommender.memory import MemoryPlan, table_state
 from freqsgd.tables.fields import Field
-from freqsgd.torchrec.tables import FLOAT, row_width
+from freqsgd.torchrec.limits import FLOAT, row_width
 
 ROW_WISE, TABLE_WISE = "row-wise", "table-wise"
 ROWS_SENT = "row-wise, rows sent"  # is arithmetic alone: the command line has no such sharding

@@ -20,11 +20,8 @@ from freqsgd.runs.checkpoint import MODEL
 from freqsgd.runs.machine import available_memory
 from freqsgd.runs.resume import CHECKPOINT, used_for
 from freqsgd.tables.hashing import open_encoder
-from freqsgd.torchrec.limits import MAX_STEPS, check_rule
-from freqsgd.torchrec.shards import load_rows, save_rows, shards_folder
-from freqsgd.torchrec.tables import FLOAT, Layout, Rows
-
-__all__ = ["convert"]
+from freqsgd.torchrec.limits import FLOAT, MAX_STEPS, check_rule
+from freqsgd.torchrec.tables import Layout, Rows, load_rows, save_rows, shards_folder
 
 _PIECE = 1 << 28  # bytes of a file that is made of a part of one process's table
 

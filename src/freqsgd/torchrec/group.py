@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.rendezvous import rendezvous
 
-from freqsgd.errors import DataError
+from freqsgd.errors import DataError, DivergedError
 
 __all__ = [
     "agree",
@@ -132,7 +132,7 @@ def check_loss(loss: Tensor | float, step: int) -> None:
     """Stop on all ranks where the loss of any is no finite number, and say whose.
 
     Raises:
-        DivergedError: of :mod:`freqsgd.recommender.engine`
+        DivergedError: with the step and the ranks
     """
     if isinstance(loss, Tensor) and loss.numel() != 1:
         raise DataError(f"the loss has shape {list(loss.shape)}: give one number, as its mean()")
@@ -140,8 +140,6 @@ def check_loss(loss: Tensor | float, step: int) -> None:
     losses = _gather(torch.tensor([value], dtype=torch.float64))
     bad = [str(rank) for rank, value in enumerate(losses) if not math.isfinite(value)]
     if bad:
-        from freqsgd.errors import DivergedError
-
         ranks = f"rank{'s' * (len(bad) > 1)} {', '.join(bad)}"
         raise DivergedError(step, f"of {ranks} is not a finite number")
 

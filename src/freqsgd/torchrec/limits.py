@@ -1,4 +1,4 @@
-"""What FBGEMM's COUNTER_SGD cannot do, and what to do instead."""
+"""What FBGEMM's COUNTER_SGD needs: sizes, options that it has, and versions that work."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from freqsgd.errors import DataError
 from freqsgd.optimizers import Rule
 from freqsgd.rates import RateLaw
 
-__all__ = ["INSTALL", "MAX_STEPS", "check_rule", "check_rule_options", "law_of", "require_torchrec"]
-
+FLOAT = 4  # bytes
 MAX_STEPS = 2**24  # the kernel counts in float32, which cannot add 1 to this
+
+
+def row_width(dim: int) -> int:
+    """Return the numbers of a row: vector, linear weight, and zeros up to a multiple of 4."""
+    return -(-(dim + 1) // 4) * 4
 
 
 def law_of(lr: float) -> RateLaw:

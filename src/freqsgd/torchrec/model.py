@@ -15,8 +15,6 @@ from freqsgd.nn.fm import deep_network
 from freqsgd.torchrec.tables import Layout
 from torchrec import EmbeddingBagCollection, EmbeddingBagConfig, KeyedJaggedTensor
 
-__all__ = ["Part", "ShardedFM", "batch_norm", "part_of_batch"]
-
 
 class Part(NamedTuple):
     """A rank's part of a batch, filled up with empty samples to be as long as the others'."""
@@ -193,18 +191,14 @@ def _over_ranks(values: Tensor) -> Tensor:
 
 
 class _Sum(torch.autograd.Function):
-    """Of what all ranks have, in all of which the gradient is that of the sum of their losses."""
+    """The sum of what all ranks have; on each, the gradient is that of the sum of their losses."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor) -> Tensor:
-        return _summed(values)
+        total = values.clone()
+        dist.all_reduce(total)
+        return total
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor) -> Tensor:
-        return _summed(slope)
-
-
-def _summed(values: Tensor) -> Tensor:
-    total = values.clone()
-    dist.all_reduce(total)
-    return total
+        return _over_ranks(slope)

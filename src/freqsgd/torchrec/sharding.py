@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from torchrec.distributed import DistributedModelParallel
     from torchrec.distributed.types import ShardingPlan
 
-__all__ = ["SHARDINGS", "Tables", "dense_parameters", "make_plan", "shard"]
-
 
 def shard(
     model: nn.Module, *, lr: float, sharding: str = "row-wise", **options: Any
@@ -250,7 +248,7 @@ def _placed(model: nn.Module, sharders: list[Any], ranks_of: Mapping[str, int]) 
                 ways,
                 sharder=sharder,
                 world_size=dist.get_world_size(),
-                local_size=_local_ranks(),
+                local_size=local_ranks(),
                 device_type="cpu",
             )
     return ShardingPlan(plan=plan)
@@ -271,7 +269,7 @@ def _planned(model: nn.Module, tables: Tables, sharders: list[Any]) -> ShardingP
 
     ranks = dist.get_world_size()
     topology = TopologyFactory.create_topology(
-        TrainerConfig(world_size=ranks, local_world_size=_local_ranks()),
+        TrainerConfig(world_size=ranks, local_world_size=local_ranks()),
         kernel_config=KernelConfig(compute_device="cpu"),
     )
     means = {  # whole, since the planner may keep others of their collection so (_check_means)
@@ -311,7 +309,7 @@ def _planned(model: nn.Module, tables: Tables, sharders: list[Any]) -> ShardingP
     return plan
 
 
-def _local_ranks() -> int:
+def local_ranks() -> int:
     """Ranks on this machine."""
     return int(os.environ.get("LOCAL_WORLD_SIZE", dist.get_world_size()))
 

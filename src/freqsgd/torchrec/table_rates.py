@@ -14,8 +14,6 @@ from freqsgd.torchrec.tables import rows_by_weight
 if TYPE_CHECKING:
     from torchrec.distributed import DistributedModelParallel
 
-__all__ = ["TableRates"]
-
 
 class TableRates:
     """Gives the kernels of a sharded model the rate of each batch.

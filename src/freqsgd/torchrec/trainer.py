@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -31,20 +30,20 @@ from freqsgd.runs.resume import CHECKPOINT, in_parts, part_of, used_for
 from freqsgd.tables.fields import Field
 from freqsgd.tables.stream import Stream
 from freqsgd.torchrec.group import agree, any_rank, gather_texts, join, launcher, lost_rank
-from freqsgd.torchrec.limits import check_rule, require_torchrec
+from freqsgd.torchrec.limits import FLOAT, check_rule, require_torchrec
 from freqsgd.torchrec.model import ShardedFM, part_of_batch
-from freqsgd.torchrec.sharding import dense_parameters, shard
-from freqsgd.torchrec.shards import (
+from freqsgd.torchrec.sharding import dense_parameters, local_ranks, shard
+from freqsgd.torchrec.table_rates import TableRates
+from freqsgd.torchrec.tables import (
+    Layout,
+    Rows,
     check_all_there,
     load_rows,
     remove_others,
+    rows_by_weight,
     save_rows,
     shards_folder,
 )
-from freqsgd.torchrec.table_rates import TableRates
-from freqsgd.torchrec.tables import FLOAT, Layout, Rows, rows_by_weight
-
-__all__ = ["ShardedTrainer", "draw_start", "fit_sharded"]
 
 _STATE = 12  # bytes a row: FBGEMM keeps three floats, of which COUNTER_SGD uses one
 _INSTEAD = {
@@ -94,7 +93,7 @@ class ShardedTrainer:
         available = available_memory()
         if available is None:
             return
-        here = int(os.environ.get("LOCAL_WORLD_SIZE", self.ranks))
+        here = local_ranks()
         of_row = FLOAT * self.layout.row + _STATE
         table = sum(self.layout.sizes) * of_row
         held = table / self.ranks
