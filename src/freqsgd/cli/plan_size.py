@@ -1,4 +1,4 @@
-"""What ``freqsgd plan`` plans for: numbers, a model's folder, or data."""
+"""Options for the size of what ``freqsgd plan`` plans: numbers, a model's folder, or data."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from freqsgd.tables.catalog import known_dataset
 from freqsgd.tables.fields import Field
 from freqsgd.tables.loading import load, open_stream
 from freqsgd.tables.spec import DataOptions, StreamOptions
-
-__all__ = ["size_options"]
 
 _SIZE, _DATA = "Size", "Size of what is there"
 _BATCH = 65_536
@@ -71,7 +69,7 @@ def size_options(
         str | None, option("Rows that tokens are hashed to, as with --one-pass.", panel=_DATA)
     ] = None,
 ) -> Workload:
-    """The workload, from one of several sources."""
+    """Return the workload, from one of several sources."""
     batch = None if batch_size is None else quantity("--batch-size", batch_size)
     number = None if examples is None else quantity("--examples", examples)
     counts = {"--rows": rows, "--tokens-per-example": tokens_per_example}
@@ -94,9 +92,16 @@ def size_options(
         fields = _of_dataset(dataset, hash_rows)
     elif path is not None:
         _refuse("--data", counts)
-        names = (words(features or ""), words(numeric or ""))
-        dialect = {"separator": separator, "columns": column_names(columns)}
-        fields = _of_files(path, label, *names, hash_rows, dialect)
+        options = InspectionOptions(
+            path=path,
+            label=label,
+            features=words(features or ""),
+            numeric=words(numeric or ""),
+            max_bad_rows=_ANY,
+            separator=separator,
+            columns=column_names(columns),
+        )
+        fields = _of_files(options, hash_rows)
     else:
         default = Settings("fm" if layers is None else "deepfm", batch_size=_BATCH)
         _refuse("numbers: name the files (--data)", {**of_files, "--hash-rows": hash_rows})
@@ -105,22 +110,6 @@ def size_options(
     if tokens_per_example is None:
         return work
     return replace(work, tokens=quantity("--tokens-per-example", tokens_per_example))
-
-
-def _of_numbers(
-    features: str | None, rows: str | None, tokens_per_example: str | None
-) -> Sequence[Field]:
-    """Features of one size; bags, if an example has more tokens than there are features."""
-    if features is None or rows is None:
-        raise DataError(
-            "say how large it is: --features 800 --rows 1e8 (rows of each feature), or name "
-            "--model DIR, --dataset NAME or --data FILE"
-        )
-    number = quantity("--features", features)
-    if number > _MOST_FEATURES:
-        raise DataError(f"--features must be at most {_MOST_FEATURES:,}, got {number:,}")
-    tokens = quantity("--tokens-per-example", tokens_per_example or "1")
-    return [Field("", quantity("--rows", rows), max(1, -(-tokens // number)))] * number
 
 
 def _refuse(source: str, options: dict[str, Any]) -> None:
@@ -140,44 +129,42 @@ def _layers(text: str) -> tuple[int, ...]:
     return layers
 
 
+def _of_numbers(
+    features: str | None, rows: str | None, tokens_per_example: str | None
+) -> Sequence[Field]:
+    """Return features of one size; bags, if an example has more tokens than there are features."""
+    if features is None or rows is None:
+        raise DataError(
+            "say how large it is: --features 800 --rows 1e8 (rows of each feature), or name "
+            "--model DIR, --dataset NAME or --data FILE"
+        )
+    number = quantity("--features", features)
+    if number > _MOST_FEATURES:
+        raise DataError(f"--features must be at most {_MOST_FEATURES:,}, got {number:,}")
+    tokens = quantity("--tokens-per-example", tokens_per_example or "1")
+    return [Field("", quantity("--rows", rows), max(1, -(-tokens // number)))] * number
+
+
 def _of_dataset(name: str, hash_rows: str | None) -> Sequence[Field]:
     if known_dataset(name).stream:
         return open_stream(StreamOptions(dataset=name, hash_rows=hash_rows or "")).fields
     if hash_rows is not None:
         raise DataError(f"--hash-rows does not go with {name}, which is no stream")
-    return _load(DataOptions(dataset=name))
+    with Watcher() as watcher:
+        return load(DataOptions(dataset=name), progress=watcher.loading).fields
 
 
-def _of_files(
-    path: str,
-    label: str | None,
-    features: tuple[str, ...],
-    numeric: tuple[str, ...],
-    hash_rows: str | None,
-    dialect: dict[str, Any],
-) -> Sequence[Field]:
-    """The fields of files, whose labels do not matter; malformed rows are left out."""
-    options = InspectionOptions(
-        path=path,
-        label=label,
-        features=features,
-        numeric=numeric,
-        max_bad_rows=_ANY,
-        **dialect,
-    )
+def _of_files(options: InspectionOptions, hash_rows: str | None) -> Sequence[Field]:
+    """Return the fields of files, whose labels do not matter; malformed rows are left out."""
     options.check()
-    if not (features or numeric):
-        raise DataError(f"{path}: name the columns: --features a,b, or --numeric for numbers")
+    if not (options.features or options.numeric):
+        raise DataError(
+            f"{options.path}: name the columns: --features a,b, or --numeric for numbers"
+        )
     from freqsgd.inspection.counting import count
     from freqsgd.inspection.sources import hashed_fields, open_source
 
     if hash_rows is not None:
         return hashed_fields(options, hash_rows)
-
     with Watcher() as watcher:
         return count(open_source(options), progress=watcher.loading).table_fields
-
-
-def _load(options: DataOptions) -> Sequence[Field]:
-    with Watcher() as watcher:
-        return load(options, progress=watcher.loading).fields
