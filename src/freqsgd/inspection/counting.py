@@ -118,7 +118,7 @@ def _check_seen(source: Source, fields: Sequence[CountedField], min_count: int) 
 def _tail_samples(
     places: NDArray[np.int32], starts: Sequence[int], fields: Sequence[CountedField]
 ) -> TailSamples:
-    """Rows with a token of the last 5% of a field's occurrences, the same as ``compare`` has it."""
+    """Count rows with a token of the last 5% of a field's occurrences, as ``compare`` does."""
     in_tail, seldom = np.zeros((2, len(places)), np.bool_)
     for number, field in enumerate(fields):
         own = places[:, starts[number] : starts[number + 1]]
@@ -180,7 +180,7 @@ def _rank(
 def _distinct(
     table: TokenTable, column: Column, codes: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """A code of each distinct token, and which of these tokens the one of each code is."""
+    """Return a code of each distinct token, and which of these tokens the one of each code is."""
     if column.kind != "integer":
         return codes, np.arange(len(codes))
     bins = _bins(column, table.texts(codes)).rank("dense").to_numpy().astype(np.int64) - 1
@@ -188,7 +188,7 @@ def _distinct(
 
 
 def _falling(counts: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
-    """The order of falling counts.
+    """Return the order of falling counts.
 
     Ties in the order of first sight would put all that is new at the end of a file into the tails
     of all fields at once.
@@ -204,7 +204,7 @@ def _names(
     first: NDArray[np.int64],
     shown: NDArray[np.int64],
 ) -> list[str]:
-    """What tokens are called, as ``Encoder.tokens`` has it; the last is for those that are left."""
+    """Return names of tokens, as ``Encoder.tokens`` has them; the last is for what is left."""
     texts = table.texts(first[shown[shown < len(first)]])
     found = iter(_bins(column, texts) if column.kind == "integer" else texts)
     names = [next(found) if token < len(first) else None for token in shown.tolist()]
@@ -213,14 +213,14 @@ def _names(
 
 
 def _unlike(table: TokenTable, field: int, name: str) -> str:
-    """The name, in as many more brackets as it takes to be no token of the field."""
+    """Return the name, in as many more brackets as it takes to be no token of the field."""
     while table.code_texts(pl.Series([name]), field, add=False)[0] >= 0:
         name = f"<{name}>"
     return name
 
 
 def _bins(column: Column, texts: pl.Series) -> pl.Series:
-    """The bins of integers that were left as text."""
+    """Return the bins of integers that were left as text."""
     frame = pl.DataFrame({column.name: texts})
     return frame.select(tokens(column, pl.String())).to_series()
 
@@ -256,7 +256,7 @@ class RowSample:
             self._shrink()
 
     def rows(self) -> NDArray[np.int32]:
-        """The rows kept: all, where there were no more."""
+        """Return the rows kept: all, where there were no more."""
         self._shrink()
         return self._rows[0]
 

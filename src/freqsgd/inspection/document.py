@@ -114,7 +114,7 @@ _FEW = 4  # fields that are all named
 
 
 def notes(counted: Counted, options: InspectionOptions) -> Iterator[str]:
-    """Sentences, each of them about something else."""
+    """Yield sentences, each of them about something else."""
     if counted.rare:
         yield _about_rare(counted, options)
     ids = [field.name for field in counted.fields if _is_row_id(field)]
@@ -159,7 +159,7 @@ _ADVICE = "for an FM in batches of 1,024; begin at the upper end"
 
 
 def learning_rates(tokens_per_sample: float) -> dict[str, Any]:
-    """Where to look for CF-SGD's learning rate: an FM in batches of 1024, mean loss.
+    """Return where to look for CF-SGD's learning rate: an FM in batches of 1024, mean loss.
 
     The more tokens samples had, the lower was the largest rate that worked on the data tried. The
     range is
@@ -184,7 +184,7 @@ def learning_rates(tokens_per_sample: float) -> dict[str, Any]:
 
 
 def _one_digit(rate: float) -> float:
-    """Rounded, but not above all that was tried."""
+    """Return it rounded, but not above all that was tried."""
     return min(float(f"{rate:.1g}"), _TOP)
 
 
@@ -193,7 +193,7 @@ _OPTIMIZERS = ("adam", "adagrad", "rowwise-adagrad", "cfsgd")
 
 
 def memory_of_fm(table_rows: int, dim: int, most_counted: int) -> dict[str, int]:
-    """Of a factorization machine, whose rows hold a vector and a linear weight.
+    """Return that of a factorization machine, whose rows hold a vector and a linear weight.
 
     Args:
         table_rows: of all fields
@@ -206,7 +206,7 @@ def memory_of_fm(table_rows: int, dim: int, most_counted: int) -> dict[str, int]
 
 
 def memory_of_words(words: int, dim: int, occurrences: int) -> dict[str, int]:
-    """Of word vectors: two tables, of a vector each; row-wise Adagrad keeps a number a row.
+    """Return that of word vectors: two tables; row-wise Adagrad keeps a number a row.
 
     How far counters could come is what the engine reckons for an epoch of its default settings.
     """
@@ -225,7 +225,7 @@ _MOST_RANKS = 300
 
 
 def field_statistics(field: CountedField) -> dict[str, Any]:
-    """What ``inspect.json`` says of a field, without its promise."""
+    """Return what ``inspect.json`` says of a field, without its promise."""
     counts = field.counts
     fit = fit_tail(counts)
     return {
@@ -245,7 +245,7 @@ def field_statistics(field: CountedField) -> dict[str, Any]:
 
 
 def top_share(counts: NDArray[np.int64], percent: int) -> float:
-    """The share of all occurrences that the most frequent tokens have: so many percent of them.
+    """Return the share of all occurrences that so many percent of tokens have, the top ones.
 
     Their number is rounded up: the top 1% of 5 tokens is one token.
     """
@@ -254,19 +254,19 @@ def top_share(counts: NDArray[np.int64], percent: int) -> float:
 
 
 def effective_tokens(counts: NDArray[np.int64]) -> float:
-    """How many equally frequent tokens would be as likely to meet twice: 1 / sum_k share_k^2."""
+    """Return how many equally frequent tokens would meet as often: 1 / sum_k share_k^2."""
     shares = counts / counts.sum()
     return float(1 / np.square(shares).sum())
 
 
 def rank_frequencies(counts: NDArray[np.int64]) -> list[list[int]]:
-    """Rank and count of the first token, the last one, and some between, evenly on a log scale."""
+    """Return rank and count of the first token, the last, and some between on a log scale."""
     ranks = np.unique(np.geomspace(1, len(counts), min(len(counts), _MOST_RANKS)).round())
     return [[int(rank), int(counts[int(rank) - 1])] for rank in ranks]
 
 
 def _corollary(fit: TailFit, tokens: int) -> dict[str, Any]:
-    """Whether the paper's corollary for the fitted tail applies, and if not, why."""
+    """Return whether the paper's corollary for the fitted tail applies, and if not, why."""
     rate = fit.tau if fit.family == "exponential" else fit.nu
     if fit.family is None or rate is None:
         return {"applies": False, "reason": fit.reason, "top": None}

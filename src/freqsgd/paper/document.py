@@ -53,7 +53,7 @@ class PaperDocument:
         self.runs[task.name] = self._entry(task, status, why, seconds)
 
     def content(self) -> dict[str, Any]:
-        """All of it, with the verdicts that the documents of the runs give now."""
+        """Return all of it, with the verdicts that the documents of the runs give now."""
         measured = {name: self._measured(entry) for name, entry in self.runs.items()}
         figures = [
             figure_entry(
@@ -95,7 +95,7 @@ class PaperDocument:
         }
 
     def _before(self, task: Task) -> dict[str, Any]:
-        """What an earlier call measured by this very command, if it is there."""
+        """Return what an earlier call measured by this very command, if it is there."""
         kept = self._folder.look(task)
         if kept is None or kept.status not in _MEASURED or self._folder.document(task) is None:
             return self._entry(task, "not asked", "", None)
@@ -107,7 +107,7 @@ class PaperDocument:
 
 
 def verdict(answers: Sequence[bool | None]) -> str:
-    """One word for the answers of a figure's rules; None is a rule without an answer.
+    """Return one word for the answers of a figure's rules; None is a rule without an answer.
 
     >>> verdict([True, True]), verdict([True, None]), verdict([False, None]), verdict([None])
     ('agrees', 'agrees in part', 'differs', 'not measured')
@@ -123,7 +123,7 @@ def verdict(answers: Sequence[bool | None]) -> str:
 def figure_entry(
     figure: Figure, entries: Entries, documents: Documents, command: str
 ) -> dict[str, Any]:
-    """A figure as ``paper.json`` has it."""
+    """Return a figure as ``paper.json`` has it."""
     found = [(run, rule, _look(rule, entries[run], documents[run])) for run, rule in figure.rules]
     return {
         "name": figure.name,
@@ -158,7 +158,7 @@ def _look(rule: Rule, entry: Mapping[str, Any], document: Mapping[str, Any] | No
 
 
 def _data(figure: Figure, entries: Entries) -> str:
-    """What the figure was measured on."""
+    """Return what the figure was measured on."""
     runs = [entries[name] for name in figure.runs]
     if any(run["status"] in ("no data", "not installed", "not asked") for run in runs):
         return "none"

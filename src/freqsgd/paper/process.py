@@ -76,7 +76,7 @@ def _judge(folder: PaperFolder, task: Task, way: Way, ended: Ended) -> tuple[str
 
 
 def _last_words(log: Path, code: int) -> str:
-    """The error that a run ended with."""
+    """Return the error that a run ended with."""
     said = last_line(log).removeprefix(_ERROR)
     if code < 0:
         return f"ended by signal {-code}; it said last: {said or '-'}"
@@ -149,7 +149,7 @@ def execute(
 
 
 def last_line(log: Path) -> str:
-    """What was said last, on one line."""
+    """Return what was said last, on one line."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
@@ -182,6 +182,6 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, for plain lines that are written at once."""
+    """Return ours, for plain lines that are written at once."""
     wanted = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
     return {**wanted, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1", "TERM": "dumb"}

@@ -36,7 +36,7 @@ Listener = Callable[[PaperProgress], None]
 
 
 def chosen_figures(only: Sequence[str], figures: Sequence[Figure] = FIGURES) -> tuple[Figure, ...]:
-    """The figures of these names, in the paper's order; all if none is named."""
+    """Return the figures of these names, in the paper's order; all if none is named."""
     known = {name for figure in figures for name in (figure.name, *figure.also)}
     for name in only:
         if name not in known | {"all"}:
@@ -88,7 +88,7 @@ def run_paper(
 
 
 def _options(full: bool, threads: int | None, seed: int | None) -> list[str]:
-    """What a command has to say to do the same."""
+    """Return what a command has to say to do the same."""
     numbers = {"--threads": threads, "--seed": seed}
     given = [f"{name} {value}" for name, value in numbers.items() if value is not None]
     return [*(["--full"] if full else []), *given]
@@ -146,21 +146,21 @@ class Clock:
         self._expected = self._taken = 0.0
 
     def ended(self, seconds: float | None) -> None:
-        """The current run has ended after so many; None: it was there already."""
+        """Note that the current run has ended after so many; None: it was there already."""
         usual = self._left.pop(0)
         if seconds is not None:
             self._expected += usual
             self._taken += seconds
 
     def left(self, seconds: float) -> float:
-        """Seconds to the end, so many after the current run began."""
+        """Return seconds to the end, so many after the current run began."""
         if not self._left:
             return 0.0
         pace = self._taken / self._expected if self._expected else 1.0
         return max(0.0, pace * self._left[0] - seconds) + pace * sum(self._left[1:])
 
     def share(self, seconds: float) -> float:
-        """The part of the expected time that is over."""
+        """Return the part of the expected time that is over."""
         if not self._left:
             return 1.0
         here = min(seconds, self._left[0])

@@ -60,7 +60,7 @@ class Task:
         return self.command[0] in _RESUMED
 
     def key(self) -> dict[str, Any]:
-        """What its results depend on."""
+        """Return what its results depend on."""
         return {
             "command": shlex.join(self.command),
             "data": list(self.data),
@@ -74,14 +74,14 @@ class Task:
         return f"{self.name}-{hashlib.blake2b(content, digest_size=4).hexdigest()}"
 
     def shown(self) -> str:
-        """The command that does the same elsewhere."""
+        """Return the command that does the same elsewhere."""
         return shlex.join(["freqsgd", *self.command, "--out", self.name])
 
 
 def plan_tasks(
     runs: Mapping[str, Run], *, full: bool, threads: int | None, seed: int | None
 ) -> dict[str, Task]:
-    """Every run of the table, with the data that are there."""
+    """Return every run of the table, with the data that are there."""
     return {name: _task(name, run, full, threads, seed) for name, run in runs.items()}
 
 
@@ -113,7 +113,7 @@ def _task(name: str, run: Run, full: bool, threads: int | None, seed: int | None
 
 
 def _files(dataset: KnownDataset) -> tuple[Any, ...]:
-    """The dataset's files as they are now."""
+    """Return the dataset's files as they are now."""
     first = find_file(str(dataset.file))
     assert first
     paths = (first, *(first.parent / name for name in dataset.beside))
@@ -121,7 +121,7 @@ def _files(dataset: KnownDataset) -> tuple[Any, ...]:
 
 
 def _how(dataset: KnownDataset) -> str:
-    """One sentence on how to get data."""
+    """Return one sentence on how to get data."""
     if dataset.archive:
         return f"{dataset.name} is not here: freqsgd data get {dataset.name} downloads it"
     return f"{dataset.name} is not here. {by_hand(dataset)}"
@@ -146,13 +146,13 @@ class PaperFolder:
         self._check()
 
     def of(self, task: Task) -> Path:
-        """The folder of a run: of its name, or beside it if another command has that one."""
+        """Return the folder of a run: of its name, or beside it if another command has that one."""
         own = self.path / RUNS_FOLDER / task.name
         seal = read_document(own / SEAL)
         return own if seal is None or _is_of(seal, task) else own.with_name(task.unique_name)
 
     def look(self, task: Task) -> Kept | None:
-        """What an earlier call left of this very run; None: nothing that could be used."""
+        """Return what an earlier call left of this very run; None: nothing that could be used."""
         seal = read_document(self.of(task) / SEAL)
         if seal is None or not _is_of(seal, task):
             return None
@@ -179,11 +179,11 @@ class PaperFolder:
         write_json(self.of(task) / SEAL, {**task.key(), "status": status, "seconds": seconds})
 
     def document(self, task: Task) -> dict[str, Any] | None:
-        """What a run has measured so far."""
+        """Return what a run has measured so far."""
         return read_document(self.of(task) / task.files[0])
 
     def relative(self, task: Task, file: str) -> str | None:
-        """A file of a run as the paper's document names it; None if it is not there."""
+        """Return a file of a run as the paper's document names it; None if it is not there."""
         path = self.of(task) / file
         return path.relative_to(self.path).as_posix() if path.is_file() else None
 
@@ -205,5 +205,5 @@ class PaperFolder:
 
 
 def _is_of(seal: Mapping[str, Any], task: Task) -> bool:
-    """Whether a folder is of this very command, data and version."""
+    """Return whether a folder is of this very command, data and version."""
     return {name: seal.get(name) for name in task.key()} == task.key()

@@ -37,7 +37,7 @@ from freqsgd.torchrec.limits import FLOAT, require_torchrec, row_width
 __all__ = ["FULL", "QUICK", "BenchSizes", "measure"]
 
 _DIMS = (16, 64)  # lengths of vectors: plan draws a line through both
-_TIMEOUT = 60.0  # seconds for two processes to exchange bytes
+_TIMEOUT = 180.0  # seconds for two processes to start and exchange bytes
 _Progress = Callable[[str, int, int | None], None]
 Steps = Callable[[], float]
 """Takes some steps, and returns examples per second."""

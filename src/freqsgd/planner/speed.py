@@ -162,7 +162,7 @@ def table_wise(work: Workload, hosts: int) -> Exchange:
 
 
 def _exchange(work: Workload, hosts: int, told: float, rows: int, gradients: int) -> Exchange:
-    """All hosts are told of ``told`` examples how many tokens they have."""
+    """Return the exchange of hosts that are told the numbers of tokens of ``told`` examples."""
     norms = 4 * FLOAT * sum(work.hidden or ())  # two sums for each, and their gradients
     reduced = 2 * _to_others(work.dense + norms, hosts)  # an all-reduce sends everything twice
     return Exchange(

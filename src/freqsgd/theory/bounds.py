@@ -46,20 +46,20 @@ ALPHA_1 = 1.0 / (1.0 - math.exp(-1.0))  # the largest p / (1 - exp(-p)) for p in
 
 
 def sgd_alpha(p: ArrayLike, sigma2: ArrayLike, gap: float, L: float) -> float:
-    """Theorem 2's ``alpha = sqrt(gap / (L S2))``; infinite where there is no noise."""
+    """Return Theorem 2's ``alpha = sqrt(gap / (L S2))``; infinite where there is no noise."""
     positive(gap=gap, L=L)
     p = frequencies(p)
     return _ratio_root(gap, L * float(p**2 @ per_token("sigma2", sigma2, p)))
 
 
 def fasgd_alpha(p: ArrayLike, sigma2: ArrayLike, gap: float, L: float) -> float:
-    """Theorem 1's ``alpha = sqrt(gap / (L S))``; infinite where there is no noise."""
+    """Return Theorem 1's ``alpha = sqrt(gap / (L S))``; infinite where there is no noise."""
     positive(gap=gap, L=L)
     return _ratio_root(gap, L * _noise(p, sigma2))
 
 
 def mended_gap(p: ArrayLike, sigma2: ArrayLike, gap: float, L: float) -> float:
-    """Theorem 3's ``M_f = gap + S / L``: the gap and what counting costs at the start.
+    """Return Theorem 3's ``M_f = gap + S / L``: the gap and what counting costs at the start.
 
     The proof arrives at gap + 2 S / L and loses the 2; alpha may be any number, so the theorem's
     M_f is as good a choice, and :func:`cfsgd_bound` keeps the 2 where the proof needs it.
@@ -69,17 +69,17 @@ def mended_gap(p: ArrayLike, sigma2: ArrayLike, gap: float, L: float) -> float:
 
 
 def cfsgd_alpha(p: ArrayLike, sigma2: ArrayLike, gap: float, L: float) -> float:
-    """Theorem 3's ``alpha = sqrt(M_f / (L S))``, which its step size forgets to mention."""
+    """Return Theorem 3's ``alpha = sqrt(M_f / (L S))``, which its step size forgets to mention."""
     return _ratio_root(mended_gap(p, sigma2, gap, L), L * _noise(p, sigma2))
 
 
 def sgd_steps(p: ArrayLike, alpha: float, T: int, L: float) -> Array:
-    """Theorem 2's step sizes ``min(1 / (4 L), alpha / sqrt(T))``, one for each token."""
+    """Return Theorem 2's step sizes ``min(1 / (4 L), alpha / sqrt(T))``, one for each token."""
     return _steps(p, alpha, T, L, power=0.0)
 
 
 def fasgd_steps(p: ArrayLike, alpha: float, T: int, L: float) -> Array:
-    """Theorem 1's step sizes ``min(1 / (4 L), alpha / sqrt(T p_k))``.
+    """Return Theorem 1's step sizes ``min(1 / (4 L), alpha / sqrt(T p_k))``.
 
     Example:
         >>> fasgd_steps([0.25, 0.01], alpha=1.0, T=10_000, L=0.5)
@@ -91,7 +91,7 @@ def fasgd_steps(p: ArrayLike, alpha: float, T: int, L: float) -> Array:
 def constant_step_bound(
     steps: ArrayLike, p: ArrayLike, sigma2: ArrayLike, gap: float, L: float, T: int
 ) -> Array:
-    """The bound for any constant step sizes up to 1 / (4 L).
+    """Return the bound for any constant step sizes up to 1 / (4 L).
 
     ``2 gap / (T eta_k) + 4 sum_l p_l Lbar_l eta_l^2 sigma_l^2 / eta_k`` with ``Lbar_l = 2 L p_l``:
     where the proofs of Theorems 1 and 2 stand before they turn to O(.).
@@ -106,7 +106,7 @@ def constant_step_bound(
 
 
 def sgd_bound(p: ArrayLike, sigma2: ArrayLike, gap: float, L: float, T: int) -> Array:
-    """Theorem 2: ``40 L gap / T + 10 sqrt(L S2 gap / T)``, the same for every token.
+    """Return Theorem 2's bound, ``40 L gap / T + 10 sqrt(L S2 gap / T)``, the same for every token.
 
     By :func:`constant_step_bound` at the theorem's step sizes: 4 sum_l p_l Lbar_l eta^2 sigma_l^2
     is at most 8 L S2 alpha^2 / T = 8 gap / T, so the bound is 10 gap / (T eta), and 1 / eta is at
@@ -120,9 +120,10 @@ def sgd_bound(p: ArrayLike, sigma2: ArrayLike, gap: float, L: float, T: int) -> 
 
 
 def fasgd_bound(p: ArrayLike, sigma2: ArrayLike, gap: float, L: float, T: int) -> Array:
-    """Theorem 1: ``40 L gap / T + 10 sqrt(p_k L S gap / T)``, smaller for rarer tokens.
+    """Return Theorem 1's bound, ``40 L gap / T + 10 sqrt(p_k L S gap / T)``.
 
-    As :func:`sgd_bound`, with S alpha^2 in place of S2 alpha^2 and sqrt(T p_k) for sqrt(T).
+    It is smaller for rarer tokens. As :func:`sgd_bound`, with S alpha^2 in place of S2 alpha^2 and
+    sqrt(T p_k) for sqrt(T).
     """
     positive(gap=gap, L=L, T=T)
     p = frequencies(p)
@@ -132,7 +133,7 @@ def fasgd_bound(p: ArrayLike, sigma2: ArrayLike, gap: float, L: float, T: int) -
 def cfsgd_bound(
     p: ArrayLike, sigma2: ArrayLike, gap: float, L: float, T: int, gradient_bound: float
 ) -> Array:
-    """Theorem 3 with the constants of its proof (c = 1), ``gradient_bound`` being its G.
+    """Return Theorem 3's bound with its proof's constants (c = 1), ``gradient_bound`` being its G.
 
     With eta_k as FA-SGD's for the alpha of :func:`cfsgd_alpha`, alpha_0 = sqrt(2) - 1 and
     alpha_1 = 1 / (1 - 1/e):
@@ -175,7 +176,7 @@ def cfsgd_bound(
 def minimum_iterations(
     p: ArrayLike, sigma2: ArrayLike, gap: float, L: float, gradient_bound: float
 ) -> Array:
-    """The T that Theorem 3 asks for, token by token.
+    """Return the T that Theorem 3 asks for, token by token.
 
     At least ``max_l 1 / p_l`` (the paper prints min_l), and so large that the unlucky part of
     :func:`cfsgd_bound` no longer counts, now and for every larger T:
@@ -202,7 +203,7 @@ def minimum_iterations(
 def variance_bounds(
     p: ArrayLike, gradient_norms2: ArrayLike, sigma2: ArrayLike
 ) -> tuple[float, float]:
-    """Proposition 1: the smallest and the largest variance of the stochastic gradient.
+    """Return Proposition 1's bounds of the variance of the stochastic gradient.
 
     ``sum_k (1 / p_k - 1) ||grad f_k||^2``, and ``S`` more. The two are equal without noise; the
     second is the variance itself if sigma2 are the conditional variances at this point.
@@ -213,13 +214,13 @@ def variance_bounds(
 
 
 def token_smoothness(p: ArrayLike, L: float) -> Array:
-    """How smooth f is in one row: ``Lbar_k = 2 L p_k`` (the smoothness proposition)."""
+    """Return how smooth f is in one row: ``Lbar_k = 2 L p_k`` (the smoothness proposition)."""
     positive(L=L)
     return 2.0 * L * frequencies(p)
 
 
 def _noise(p: ArrayLike, sigma2: ArrayLike) -> float:
-    """S."""
+    """Return S."""
     p = frequencies(p)
     return float(p @ per_token("sigma2", sigma2, p))
 
@@ -247,7 +248,7 @@ def _steps(p: ArrayLike, alpha: float, T: int, L: float, power: float) -> Array:
 
 
 def misestimation(p: ArrayLike, t: ArrayLike) -> Array:
-    """The probability itself: c is binomial, t draws of probability p.
+    """Return the probability itself: c is binomial, t draws of probability p.
 
     Args:
         p: frequencies of tokens
@@ -264,13 +265,13 @@ def misestimation(p: ArrayLike, t: ArrayLike) -> Array:
 
 
 def paper_misestimation(p: ArrayLike, t: ArrayLike) -> Array:
-    """What the paper bounds it by: ``exp(-t p)``. It is not a bound: see docs/theory.md."""
+    """Return what the paper bounds it by: ``exp(-t p)``. It is not a bound: see docs/theory.md."""
     p, samples = _p_and_samples(p, t)
     return np.exp(-p * samples)
 
 
 def chernoff_misestimation(p: ArrayLike, t: ArrayLike) -> Array:
-    """Chernoff's bound, which holds: ``2 exp(-t p / 12)``."""
+    """Return Chernoff's bound, which holds: ``2 exp(-t p / 12)``."""
     p, samples = _p_and_samples(p, t)
     return 2.0 * np.exp(-p * samples / 12.0)
 

@@ -21,7 +21,7 @@ SMALLEST = 1e-300  # frequencies below it would lose their digits
 
 
 def uniform(tokens: int) -> Array:
-    """All tokens equally often (Corollary 1).
+    """Return equal frequencies of all tokens (Corollary 1).
 
     Example:
         >>> uniform(4).tolist()
@@ -32,14 +32,14 @@ def uniform(tokens: int) -> Array:
 
 
 def exponential(tokens: int, tau: float) -> Array:
-    """``p_n ~ exp(-tau n)`` for n = 1..tokens (Corollary 2, exponential tail)."""
+    """Return ``p_n ~ exp(-tau n)`` for n = 1..tokens (Corollary 2, exponential tail)."""
     _check_tokens(tokens)
     positive(tau=tau)
     return _normalised(-tau * np.arange(tokens, dtype=np.float64), f"tau = {tau:g}")
 
 
 def polynomial(tokens: int, nu: float) -> Array:
-    """``p_n ~ n ** -nu`` for n = 1..tokens (Corollary 3, polynomial tail).
+    """Return ``p_n ~ n ** -nu`` for n = 1..tokens (Corollary 3, polynomial tail).
 
     Example:
         >>> polynomial(3, nu=1.0) * 11
@@ -51,7 +51,7 @@ def polynomial(tokens: int, nu: float) -> Array:
 
 
 def token_distribution(tail: str, tokens: int, rate: float) -> Array:
-    """The distribution named ``tail``; ``rate`` is its tau or nu (uniform has none)."""
+    """Return the distribution named ``tail``; ``rate`` is its tau or nu (uniform has none)."""
     check_tail(tail)
     if tail == "uniform":
         return uniform(tokens)
@@ -59,7 +59,7 @@ def token_distribution(tail: str, tokens: int, rate: float) -> Array:
 
 
 def top_tokens(tail: str, tokens: int, rate: float) -> int:
-    """The size of U_T, the tokens for which the paper promises SGD's own rate.
+    """Return the size of U_T, the tokens for which the paper promises SGD's own rate.
 
     Exponential: n <= 1 / tau, none if tau > 1. Polynomial: n ** -nu >= 1/16. Uniform: all.
 

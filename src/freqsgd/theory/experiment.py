@@ -101,7 +101,7 @@ def _describe(settings: Settings, problem: Problem, known: Known) -> dict[str, A
 
 
 def _minimum(known: Known, problem: Problem) -> int:
-    """The least T of Theorem 3, over all tokens."""
+    """Return the least T of Theorem 3, over all tokens."""
     return int(bounds.minimum_iterations(*known, problem.gradient_bound).max())
 
 
@@ -115,7 +115,7 @@ class _Experiment:
     progress: Progress | None
 
     def find_variance(self) -> Known:
-        """What the theorems take as known, sigma_k^2 of Assumption 1 by pilot runs.
+        """Return what the theorems take as known, sigma_k^2 of Assumption 1 by pilot runs.
 
         It is somewhat more than the largest variance seen in runs of SGD, FA-SGD and CF-SGD, whose
         steps are those for the variance at the start. What the runs proper see is compared with
@@ -159,7 +159,7 @@ class _Experiment:
         return measured
 
     def _methods(self, known: Known) -> dict[str, Method]:
-        """The step sizes of the theorems; SBCD is given SGD's."""
+        """Return the step sizes of the theorems; SBCD is given SGD's."""
         T, L = self.settings.iterations, known.L
         alpha = bounds.sgd_alpha(*known)
         plain = Method("sgd", bounds.sgd_steps(known.p, alpha, T, L), alpha=alpha)
@@ -172,7 +172,7 @@ class _Experiment:
         return {method.optimizer: method for method in (plain, aware, counting, blocks)}
 
     def _bound(self, method: Method, known: Known) -> Array | None:
-        """The explicit bound; none is known here for SBCD."""
+        """Return the explicit bound; none is known here for SBCD."""
         T = self.settings.iterations
         if method.law is not None:
             return bounds.cfsgd_bound(*known, T, self.problem.gradient_bound)

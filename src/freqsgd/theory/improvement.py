@@ -43,7 +43,7 @@ POLYNOMIAL = 16.0
 
 
 def error_ratio(p: ArrayLike, sigma2: ArrayLike | None = None) -> Array:
-    """FA-SGD's error over SGD's after equally many iterations: ``sqrt(p_k S / S2)``.
+    """Return FA-SGD's error over SGD's after equally many iterations: ``sqrt(p_k S / S2)``.
 
     Args:
         p: frequencies of all tokens of all fields
@@ -57,7 +57,7 @@ def error_ratio(p: ArrayLike, sigma2: ArrayLike | None = None) -> Array:
 
 
 def iterations_ratio(p: ArrayLike, sigma2: ArrayLike | None = None) -> Array:
-    """FA-SGD's iterations over SGD's to an equal error: ``p_k S / S2``, of the corollaries."""
+    """Return FA-SGD's iterations over SGD's to an equal error: ``p_k S / S2`` (corollaries)."""
     p = frequencies(p)
     weights = p * per_token("sigma2", 1.0 if sigma2 is None else sigma2, p)
     if not weights.any():
@@ -67,17 +67,17 @@ def iterations_ratio(p: ArrayLike, sigma2: ArrayLike | None = None) -> Array:
 
 
 def error_improvement(p: ArrayLike, sigma2: ArrayLike | None = None) -> Array:
-    """How many times smaller FA-SGD's error is than SGD's after equally many iterations."""
+    """Return how many times smaller FA-SGD's error is than SGD's after equally many iterations."""
     return 1.0 / error_ratio(p, sigma2)
 
 
 def iterations_improvement(p: ArrayLike, sigma2: ArrayLike | None = None) -> Array:
-    """How many times fewer iterations FA-SGD needs than SGD to an equal error."""
+    """Return how many times fewer iterations FA-SGD needs than SGD to an equal error."""
     return 1.0 / iterations_ratio(p, sigma2)
 
 
 def counting_factor(p: ArrayLike, sigma2: ArrayLike, gap: float, L: float) -> float:
-    """What counting costs: CF-SGD's error ratio is FA-SGD's times ``1 + sqrt(S / (L gap))``.
+    """Return what counting costs: CF-SGD's error ratio is FA-SGD's times ``1 + sqrt(S / (L gap))``.
 
     The paper's gamma_c, for equal sigma, has sigma / sqrt(L gap) there and drops the sqrt(2).
     """
@@ -87,7 +87,7 @@ def counting_factor(p: ArrayLike, sigma2: ArrayLike, gap: float, L: float) -> fl
 
 
 def counting_condition(sigma2: ArrayLike, gap: float, L: float) -> bool:
-    """The condition of CF-SGD's corollaries, ``sigma / sqrt(L gap) <= 1``, for every token."""
+    """Check the condition of CF-SGD's corollaries, ``sigma / sqrt(L gap) <= 1``, of all tokens."""
     positive(gap=gap, L=L)
     return bool(np.max(sigma2) <= L * gap)
 
@@ -109,7 +109,7 @@ class Corollary:
     top: int
 
     def iterations_improvement(self, rank: ArrayLike) -> Array:
-        """The guaranteed factor by which FA-SGD needs fewer iterations at a rank (1 = top).
+        """Return the guaranteed factor by which FA-SGD needs fewer iterations at a rank (1 = top).
 
         Exponential tail: ``exp(tau (n - 1)) / C`` with C = 2 / (1 - 1/e); polynomial: ``n^nu /
         16``; uniform: 1. The paper has exp(tau n) / C, which is not true for tau above 0.77: its
@@ -124,7 +124,7 @@ class Corollary:
 
 
 def corollary(tail: str, tokens: int, rate: float) -> Corollary:
-    """The corollary about a tail, with the conditions that it makes.
+    """Return the corollary about a tail, with the conditions that it makes.
 
     Exponential: |U| >= 1 / tau. Polynomial: nu >= 2 and |U| >= 16^(1/nu).
 
@@ -162,12 +162,12 @@ class Promise:
     p90: TokenPromise
 
     def as_json(self) -> dict[str, Any]:
-        """As ``inspect.json`` has it."""
+        """Return it as ``inspect.json`` has it."""
         return asdict(self)
 
 
 def field_improvements(counts: Sequence[NDArray[np.int64]]) -> list[NDArray[np.float64]]:
-    """SGD's bound over FA-SGD's, at equal T, for every token of every field.
+    """Return SGD's bound over FA-SGD's, at equal T, for every token of every field.
 
     The bounds of Theorems 1 (FA-SGD) and 2 (SGD) are sums over the tokens of all fields. With
     p_k = occurrences of token k per sample, as the rate law has it, and equal sigma_k they leave,
@@ -196,7 +196,7 @@ def field_improvements(counts: Sequence[NDArray[np.int64]]) -> list[NDArray[np.f
 
 
 def promises(counts: Sequence[NDArray[np.int64]], samples: int) -> tuple[list[Promise], Promise]:
-    """What is promised to the tokens of each field, and to those of all fields together.
+    """Return what is promised to the tokens of each field, and to those of all fields together.
 
     Args:
         counts: of the tokens of each field, falling

@@ -114,5 +114,5 @@ class Settings:
         return users.reason or items.reason
 
     def distribution(self, tokens: int) -> Array:
-        """Frequencies of so many tokens."""
+        """Return the frequencies of so many tokens."""
         return token_distribution(self.tail, tokens, self.falloff)

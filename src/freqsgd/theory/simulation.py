@@ -89,24 +89,24 @@ class Problem:
         return self.gradient_norms2(self.start)
 
     def loss(self, rows: Array) -> Array:
-        """f(Theta), by summation over all pairs and labels."""
+        """Return f(Theta), by summation over all pairs and labels."""
         logits = self._logits(rows)
         loss = np.logaddexp(0, logits) - self.positive * logits
         return np.asarray((self.pairs * loss).sum((-2, -1)))
 
     def gradient(self, rows: Array) -> Array:
-        """The gradient of f, by summation over all pairs and labels."""
+        """Return the gradient of f, by summation over all pairs and labels."""
         users, items = rows[..., : self.users, :], rows[..., self.users :, :]
         residuals = self.pairs * (_sigmoid(self._logits(rows)) - self.positive)
         parts = residuals @ items, residuals.swapaxes(-2, -1) @ users
         return np.concatenate(parts, axis=-2)
 
     def gradient_norms2(self, rows: Array) -> Array:
-        """|grad f_k|^2 of each token."""
+        """Return |grad f_k|^2 of each token."""
         return np.asarray((self.gradient(rows) ** 2).sum(-1))
 
     def conditional_variance(self, rows: Array) -> Array:
-        """E[|g_k - grad f_k / p_k|^2 | k is drawn] of each token, which sigma_k^2 bounds.
+        """Return E[|g_k - grad f_k / p_k|^2 | k is drawn] of each token, which sigma_k^2 bounds.
 
         By enumeration of what it may be drawn with, and of both labels (equation 5).
         """
@@ -114,7 +114,7 @@ class Problem:
         return self._second_moments(rows) / p - self.gradient_norms2(rows) / p**2
 
     def gradient_variance(self, rows: Array) -> Array:
-        """Var(g) = E|g - grad f|^2 by enumeration of all pairs and labels.
+        """Return Var(g) = E|g - grad f|^2 by enumeration of all pairs and labels.
 
         The sampled gradient of (i, j) with residual r has the rows r v_j and r u_i, and is
         r^2 (|u_i|^2 + |v_j|^2) - 2 r (v_j . grad f_i + u_i . grad f_j) + |grad f|^2 away.
@@ -131,7 +131,7 @@ class Problem:
         return np.asarray(total + (mean**2).sum((-2, -1)))
 
     def _second_moments(self, rows: Array) -> Array:
-        """E[|g_k|^2; k is drawn]: |g_i| is |residual| |v_j|, |g_j| is |residual| |u_i|."""
+        """Return E[|g_k|^2; k is drawn]: |g_i| is |residual| |v_j|, |g_j| is |residual| |u_i|."""
         chance = _sigmoid(self._logits(rows))
         squares = self.positive * (1 - chance) ** 2 + (1 - self.positive) * chance**2
         weights, norms2 = self.pairs * squares, (rows**2).sum(-1)
@@ -147,7 +147,7 @@ class Problem:
 def planted_problem(
     users: Array, items: Array, dim: int, radius: float, seed: int, *, problems: int
 ) -> Problem:
-    """Problems with given frequencies whose labels follow hidden rows, so that f* is known.
+    """Make problems with given frequencies whose labels follow hidden rows: f* is known.
 
     Args:
         users, items: frequencies of the tokens; each sum to 1
@@ -166,7 +166,7 @@ def planted_problem(
 
 
 def joint_distribution(users: Array, items: Array, generator: np.random.Generator) -> Array:
-    """A random D(i, j) with the given marginals: a random table scaled by rows and columns."""
+    """Draw D(i, j) with the given marginals: a random table scaled by rows and columns."""
     table = np.exp(generator.standard_normal((len(users), len(items))))
     for _ in range(_ROUNDS):
         table *= (users / table.sum(1))[:, None]
@@ -296,7 +296,7 @@ def simulate(
 def spread_evenly(
     generator: np.random.Generator, low: int, high: int, repetitions: int
 ) -> NDArray[np.int64]:
-    """Iterations drawn uniformly from [low, high], one from each of as many equal parts.
+    """Draw iterations uniformly from [low, high], one from each of as many equal parts.
 
     Each is uniform over the whole range, as the algorithms say; together they cover it, which
     makes means over repetitions more exact.
@@ -306,7 +306,7 @@ def spread_evenly(
 
 
 def _alias_table(weights: Array) -> tuple[Array, NDArray[np.int64]]:
-    """Walker's table: draw a place evenly, keep it with its chance, or else take the other."""
+    """Return Walker's table: draw a place, keep it with its chance, or else take the other."""
     keep = weights * (len(weights) / weights.sum())
     other = np.arange(len(weights))
     small, large = list(np.flatnonzero(keep < 1)), list(np.flatnonzero(keep >= 1))

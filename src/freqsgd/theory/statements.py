@@ -34,7 +34,7 @@ def statements(
     measured: Mapping[str, Measured],
     improvements: Sequence[Mapping[str, Any]],
 ) -> list[Statement]:
-    """All that can be said of this simulation."""
+    """Return all that can be said of this simulation."""
     return [
         *_assumptions(known, measured),
         _proposition(measured["sgd"]),
@@ -62,7 +62,7 @@ def _assumptions(known: Known, measured: Mapping[str, Measured]) -> Iterator[Sta
 
 
 def _proposition(sgd: Measured) -> Statement:
-    """Proposition 1 at every iterate of SGD, with the conditional variances there as sigma_k^2."""
+    """Check Proposition 1 at every iterate of SGD, with the variances there as sigma_k^2."""
     problem, rows = sgd.problem, sgd.runs.iterates[ANY]
     parts = zip(
         problem.gradient_norms2(rows),
@@ -171,7 +171,7 @@ def _slope(settings: Settings, improvement: Mapping[str, Any]) -> Statement:
 
 
 def _counted_rates(measured: Measured) -> Statement:
-    """Rates by the counts at the end, against those of the true frequencies.
+    """Compare rates by the counts at the end with those of the true frequencies.
 
     A count's relative spread is sqrt((1 - p) / (p T)), that of a rate half as much; how closely
     it is met depends on the number of repetitions.

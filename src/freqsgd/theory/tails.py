@@ -70,7 +70,7 @@ class TailFit:
     p_value: float | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The attributes by name."""
+        """Return the attributes by name."""
         return asdict(self)
 
 
@@ -141,7 +141,7 @@ class _Ranks:
         return float(self.cumulative[-1] - self.cumulative[first - 1])
 
     def log_shares(self, fit: _Fit, first: int) -> Array:
-        """log p_n of the fit, for every rank of the tail."""
+        """Return log p_n of the fit, for every rank of the tail."""
         position = self.positions[fit.family.name][first - 1 :]
         shares: Array = -fit.rate * (position - position[0]) - math.log(fit.mass)
         return shares
@@ -156,7 +156,7 @@ class _Ranks:
         return _Fit(family, rate, mass, likelihood, self._distance(family, first, rate, mass))
 
     def _distance(self, family: Family, first: int, rate: float, mass: float) -> float:
-        """The largest difference of the two shares of samples up to a rank.
+        """Return the largest difference of the two shares of samples up to a rank.
 
         Within a block of equal counts the samples' share rises by equal steps and the fit's by
         falling ones, so that the difference is largest at an end of the block or where the steps
@@ -176,7 +176,7 @@ class _Ranks:
         return float(np.abs(self._share(first, ranks) - fitted).max())
 
     def _uniform_distance(self, first: int) -> float:
-        """The same for equally frequent tokens, whose share rises by equal steps too."""
+        """Return the same for equally frequent tokens, whose share rises by equal steps too."""
         ends = self._block_ends(first)
         uniform = (ends - first + 1.0) / (self.counts.size - first + 1.0)
         return float(np.abs(self._share(first, ends) - uniform).max())
@@ -185,7 +185,7 @@ class _Ranks:
         return self.ends[self.ends >= first]
 
     def _share(self, first: int, ranks: Array) -> Array:
-        """The share of the tail's samples up to these ranks."""
+        """Return the share of the tail's samples up to these ranks."""
         seen: Array = self.cumulative[ranks.astype(np.int64)] - self.cumulative[first - 1]
         return seen / self.samples(first)
 
@@ -202,7 +202,7 @@ def _checked(counts: ArrayLike) -> NDArray[np.int64]:
 
 
 def _hopeless(counts: NDArray[np.int64]) -> str | None:
-    """Why no tail can be fitted."""
+    """Return why no tail can be fitted."""
     if counts.size == 1:
         return "there is one token only"
     if counts[0] == counts[-1]:
@@ -214,7 +214,7 @@ def _hopeless(counts: NDArray[np.int64]) -> str | None:
 
 
 def _too_even(split: SplitCounts) -> str | None:
-    """Why there is nothing to fit once luck is left out."""
+    """Return why there is nothing to fit once luck is left out."""
     if split.counts.size < FEWEST_RANKED or not split.counts.any():
         return "too few tokens occur more than once"
     if split.unevenness < CHANCE:
@@ -223,7 +223,7 @@ def _too_even(split: SplitCounts) -> str | None:
 
 
 def _candidates(ranking: NDArray[np.int64]) -> list[int]:
-    """First ranks to try: 1, and some from which half of the tokens, not all equal, follow."""
+    """Return first ranks to try: 1, and some that half of the tokens follow, not all equal."""
     furthest = ranking.size - max(FEWEST_RANKED, math.ceil(ranking.size / 2)) + 1
     spread = np.geomspace(1, furthest, CANDIDATES).astype(np.int64)
     lowest = max(LOWEST_START, ranking[-1] + 1)
@@ -252,7 +252,7 @@ def _described(ranks: _Ranks, tail: _Tail, counts: NDArray[np.int64]) -> TailFit
 
 
 def _vuong(ranks: _Ranks, tail: _Tail) -> float:
-    """The mean difference of the samples' log likelihoods, in standard errors of it."""
+    """Return the mean difference of the samples' log likelihoods, in standard errors of it."""
     exponential, polynomial = (ranks.log_shares(fit, tail.first) for fit in tail.fits)
     difference = polynomial - exponential
     weights = ranks.counts[tail.first - 1 :] / tail.samples
@@ -283,7 +283,7 @@ class Family:
     masses: Callable[[int, Array, float], Array]  # first, array of last ranks, rate
 
     def likeliest_rate(self, mean: float, first: int, last: int) -> float:
-        """The rate under which samples of ranks first..last are likeliest.
+        """Return the rate under which samples of ranks first..last are likeliest.
 
         Args:
             mean: of t(n) - t(first) over the samples, more than 0
@@ -310,7 +310,7 @@ def _exponential_masses(first: int, last: Array, rate: float) -> Array:
 
 
 def _polynomial_masses(first: int, last: Array, rate: float) -> Array:
-    """The sums of (n / first) ** -rate: term by term, then by Euler and Maclaurin's formula."""
+    """Return sums of (n / first) ** -rate: term by term, then by Euler and Maclaurin's formula."""
     head = np.arange(first, first + HEAD, dtype=np.float64)
     sums = np.cumsum((head / first) ** -rate)
     start = float(head[-1])
@@ -325,7 +325,7 @@ def _polynomial_masses(first: int, last: Array, rate: float) -> Array:
 
 
 def _expm1_over(x: Array) -> Array:
-    """(exp(x) - 1) / x, also where x is 0."""
+    """Return (exp(x) - 1) / x, also where x is 0."""
     safe = np.where(x == 0.0, 1.0, x)
     return np.where(x == 0.0, 1.0, np.expm1(safe) / safe)
 

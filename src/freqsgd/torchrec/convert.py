@@ -50,7 +50,7 @@ def convert(source: Path, out: Path) -> str:
 
 
 def _left_in(folder: Path) -> str:
-    """The file that a run has left in a folder."""
+    """Return the file that a run has left in a folder."""
     used = used_for(folder, resume=True)
     if used is None:
         raise DataError(f"{folder} holds neither {MODEL} nor {CHECKPOINT}")
@@ -121,7 +121,7 @@ def _split(path: Path, out: Path) -> None:
 
 
 def _pieces(layout: Layout) -> Iterator[tuple[str, int, int]]:
-    """Tables, first rows and numbers of rows that are written to a file each."""
+    """Yield tables, first rows and numbers of rows that are written to a file each."""
     most = max(_PIECE // (FLOAT * layout.row), 1)
     for table, size in zip(layout.tables, layout.sizes, strict=True):
         for first in range(0, size, most):
@@ -131,7 +131,7 @@ def _pieces(layout: Layout) -> Iterator[tuple[str, int, int]]:
 def _padded(
     table: str, first: int, count: int, layout: Layout, weight: Tensor, counts: Tensor
 ) -> Rows:
-    """A piece of a table as TorchRec has it."""
+    """Return a piece of a table as TorchRec has it."""
     start = layout.starts[table] + first
     rows = torch.zeros(count, layout.row)
     rows[:, : layout.dim + 1] = weight[start : start + count]

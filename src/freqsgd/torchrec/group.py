@@ -64,7 +64,7 @@ def _end() -> None:
 
 
 def _meet(store: Any, rank: int, ranks: int) -> str:
-    """A word that all ranks of this start know, and none before.
+    """Return a word that all ranks of this start know, and none before.
 
     When torchrun starts ranks again, its store still has the addresses of those that are no more,
     and ranks that took them for each other's would wait for ever.
@@ -94,7 +94,7 @@ def launcher() -> str | None:
 
 
 def gather_texts(text: str) -> list[str]:
-    """The texts of all ranks, in their order."""
+    """Return the texts of all ranks, in their order."""
     own = torch.tensor(list(text.encode()), dtype=torch.uint8)
     lengths = _gather(torch.tensor([len(own)]))
     padded = torch.zeros(max(int(n) for n in lengths), dtype=torch.uint8)
@@ -122,7 +122,7 @@ def agree(options: dict[str, Any]) -> None:
 
 
 def any_rank(flag: bool) -> bool:
-    """Whether the flag is set on any rank."""
+    """Return whether the flag is set on any rank."""
     told = torch.tensor([int(flag)])
     dist.all_reduce(told, dist.ReduceOp.MAX)
     return bool(told)

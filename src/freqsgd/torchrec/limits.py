@@ -21,7 +21,7 @@ def row_width(dim: int) -> int:
 
 
 def law_of(lr: float) -> RateLaw:
-    """The law of the kernel's rows."""
+    """Return the law of the kernel's rows."""
     try:
         return RateLaw(lr)
     except (TypeError, ValueError) as error:
@@ -106,14 +106,14 @@ def require_torchrec() -> None:
 
 
 def _silence() -> None:
-    """Of TorchRec's own calls that torch will rename."""
+    """Silence warnings about TorchRec's own calls, which torch will rename."""
     deprecated = r"`(torch\.distributed\.\w+|broadcast_buffers)` is deprecated"
     warnings.filterwarnings("ignore", deprecated, FutureWarning)
     logging.getLogger("torch.fx._symbolic_trace").setLevel(logging.ERROR)
 
 
 def _version(name: str) -> str | None:
-    """Of an installed package; FBGEMM's build for CUDA does as well."""
+    """Return that of an installed package; FBGEMM's build for CUDA does as well."""
     for candidate in (name, name.removesuffix("-cpu")):
         try:
             return metadata.version(candidate)

@@ -26,7 +26,7 @@ class Part(NamedTuple):
 
 
 def part_of_batch(ids: NDArray[np.int32], layout: Layout, rank: int, ranks: int) -> Part:
-    """The samples of a batch that a rank learns from."""
+    """Return the samples of a batch that a rank learns from."""
     whole = len(ids)
     length = -(-whole // ranks)
     first = min(rank * length, whole)
@@ -82,7 +82,7 @@ class ShardedFM(nn.Module):
         self.register_buffer("field_of", of_columns, persistent=False)
 
     def forward(self, part: Part, seed: int | None = None) -> tuple[Tensor, Tensor]:
-        """Log odds to learn from, and those that the model would predict.
+        """Return log odds to learn from, and those that the model would predict.
 
         Args:
             part: of the batch
@@ -102,7 +102,7 @@ class ShardedFM(nn.Module):
         return shallow + self._deep(vectors, part, seed), shown
 
     def _vectors(self, rows: Tensor, names: list[str]) -> Tensor:
-        """The vectors of all fields side by side, in their order; a bag's are summed."""
+        """Return the vectors of all fields side by side, in their order; a bag's are summed."""
         layout = self.layout
         vectors = rows[..., : layout.dim]
         if names != layout.columns:
@@ -113,7 +113,7 @@ class ShardedFM(nn.Module):
         return vectors.flatten(1)
 
     def _deep(self, values: Tensor, part: Part, seed: int) -> Tensor:
-        """What the network adds in training, as if one process had the whole batch."""
+        """Return what the network adds in training, as if one process had the whole batch."""
         assert self.network is not None
         if part.whole == 1:  # batch norm has no variance of one sample
             single: Tensor = self.network.eval()(values).squeeze(1)
@@ -131,7 +131,7 @@ class ShardedFM(nn.Module):
 
 
 def _kept(chance: float, part: Part, length: int, width: int) -> Tensor:
-    """The rank's part of what dropout would multiply the whole batch with."""
+    """Return the rank's part of what dropout would multiply the whole batch with."""
     if chance in (0.0, 1.0):
         return torch.full((length, width), 1.0 - chance)
     whole = torch.empty(part.whole, width).bernoulli_(1 - chance).div_(1 - chance)
@@ -162,7 +162,7 @@ class _Pairs(torch.autograd.Function):
 
 
 def batch_norm(values: Tensor, layer: nn.BatchNorm1d, size: int, whole: int) -> Tensor:
-    """What a layer makes of a rank's samples in training, by mean and variance of the whole batch.
+    """Normalize a rank's samples in training, by mean and variance of the whole batch.
 
     Args:
         values: of the rank's samples

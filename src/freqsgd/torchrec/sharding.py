@@ -66,7 +66,7 @@ def shard(
 
 
 def dense_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """The parameters of a sharded model that no kernel updates, for an optimizer."""
+    """Return the parameters of a sharded model that no kernel updates, for an optimizer."""
     require_torchrec()
     from torchrec.optim.optimizers import in_backward_optimizer_filter
 
@@ -74,7 +74,7 @@ def dense_parameters(model: nn.Module) -> list[nn.Parameter]:
 
 
 def _sharders(lr: float) -> list[Any]:
-    """What makes the kernels: COUNTER_SGD is a mode of row-wise Adagrad."""
+    """Return sharders, which make the kernels: COUNTER_SGD is a mode of row-wise Adagrad."""
     from fbgemm_gpu.split_embedding_configs import EmbOptimType
     from fbgemm_gpu.split_table_batched_embeddings_ops_training import (
         CounterBasedRegularizationDefinition,
@@ -201,12 +201,12 @@ def _check_means(model: nn.Module, plan: ShardingPlan) -> None:
 
 
 def _bags(collection: Any) -> list[Any]:
-    """The tables of an EmbeddingBagCollection; others do not add up rows."""
+    """Return the tables of an EmbeddingBagCollection; others do not add up rows."""
     return getattr(collection, "embedding_bag_configs", list)()
 
 
 def _divides(table: Tensor, ranks: int) -> bool:
-    """Whether TorchRec, dividing a table by rows, leaves some to the last rank.
+    """Return whether TorchRec, dividing a table by rows, leaves some to the last rank.
 
     FBGEMM's kernel for CPUs reads beyond its sizes where the last of its tables has no rows.
     """
@@ -215,7 +215,7 @@ def _divides(table: Tensor, ranks: int) -> bool:
 
 
 def owners(tables: Tables, ranks: int) -> dict[str, int]:
-    """The rank of each table: the largest first, to the rank that has least."""
+    """Return the rank of each table: the largest first, to the rank that has least."""
     load = [0] * ranks
     chosen = {}
     for name in sorted(tables, key=lambda name: (-tables[name].numel(), name)):
@@ -225,7 +225,7 @@ def owners(tables: Tables, ranks: int) -> dict[str, int]:
 
 
 def _placed(model: nn.Module, sharders: list[Any], ranks_of: Mapping[str, int]) -> ShardingPlan:
-    """Each table on its rank; those that have none by rows on all."""
+    """Put each table on its rank; those that have none by rows on all."""
     from torchrec.distributed.sharding_plan import (
         construct_module_sharding_plan,
         row_wise,
@@ -255,7 +255,7 @@ def _placed(model: nn.Module, sharders: list[Any], ranks_of: Mapping[str, int]) 
 
 
 def _planned(model: nn.Module, tables: Tables, sharders: list[Any]) -> ShardingPlan:
-    """What TorchRec's planner chooses, on each rank for itself: it would send plans as pickles."""
+    """Let TorchRec's planner choose, on each rank for itself: it would send plans as pickles."""
     from torchrec.distributed.planner import EmbeddingShardingPlanner, ParameterConstraints
     from torchrec.distributed.planner.storage_reservations import (
         FixedPercentageStorageReservation,
@@ -310,10 +310,10 @@ def _planned(model: nn.Module, tables: Tables, sharders: list[Any]) -> ShardingP
 
 
 def local_ranks() -> int:
-    """Ranks on this machine."""
+    """Return the number of ranks on this machine."""
     return int(os.environ.get("LOCAL_WORLD_SIZE", dist.get_world_size()))
 
 
 def _table(weight: str) -> str:
-    """The table of a weight ``path.embedding_bags.table.weight``."""
+    """Return the table of a weight ``path.embedding_bags.table.weight``."""
     return weight.split(".")[-2]

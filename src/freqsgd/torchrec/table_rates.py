@@ -61,7 +61,7 @@ class TableRates:
         self._optimizer.zero_grad()  # hands it to the kernels
 
     def counts(self) -> dict[str, tuple[int, Tensor]]:
-        """How many batches held each row of this rank: its first row and int64 counts.
+        """Return how many batches held each row of this rank: its first row and int64 counts.
 
         By the names of the tables' weights in ``model.state_dict()``; those without rows here are
         left out.
@@ -89,7 +89,7 @@ class TableRates:
             rows.counts.copy_(counts[name])
 
     def state_dict(self) -> dict[str, Any]:
-        """Steps and rate; counts are the kernels'."""
+        """Return steps and rate; counts are the kernels'."""
         return {"steps": self.steps, "lr": self._law.lr}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -93,7 +93,7 @@ def rows_by_weight(model: Any) -> dict[str, Rows]:
 
 
 def shards_folder(steps: int) -> str:
-    """The folder of the tables as they were after some steps."""
+    """Return the folder of the tables as they were after some steps."""
     return f"shards-{steps}"
 
 
@@ -181,7 +181,7 @@ def _path(folder: Path, number: int, files: int) -> Path:
 
 
 def _parts(path: Path) -> list[tuple[str, int, int]]:
-    """Table, first row and number of rows of what a file holds."""
+    """Return table, first row and number of rows of what a file holds."""
     parts = []
     with safe_open(path, framework="pt") as file:
         for name in file.keys():  # noqa: SIM118 - it is no dict
@@ -192,7 +192,7 @@ def _parts(path: Path) -> list[tuple[str, int, int]]:
 
 
 def _shared(target: Rows, table: str, first: int, count: int) -> range:
-    """The rows of a target that are among some of a file."""
+    """Return the rows of a target that are among some of a file."""
     if target.table != table:
         return range(0)
     return range(max(first, target.first), min(first + count, target.last))

@@ -150,7 +150,7 @@ class ShardedTrainer:
 
     @torch.no_grad()
     def predict(self, ids: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Log odds of samples."""
+        """Return log odds of samples."""
         self._check_same(ids)
         logits = np.empty(len(ids), np.float32)
         _, shown = self.model(part_of_batch(ids, self.layout, self.rank, self.ranks))
@@ -182,12 +182,12 @@ class ShardedTrainer:
             raise DivergedError(self.steps - 1, f"is not a finite number on rank {rank}")
 
     def finite(self) -> bool:
-        """Whether all weights are numbers, on all ranks."""
+        """Return whether all weights are numbers, on all ranks."""
         weights = [rows.weight for rows in self.rows] + dense_parameters(self.model)
         return not any_rank(not all(w.detach().norm().isfinite() for w in weights))
 
     def agreed(self, flag: bool) -> bool:
-        """Whether any rank has the flag."""
+        """Return whether any rank has the flag."""
         return any_rank(flag)
 
     # ---- files -----------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ class ShardedTrainer:
         self._saved(folder, saved)
 
     def _dense(self) -> dict[str, Tensor]:
-        """What all ranks have alike: bias and network."""
+        """Return what all ranks have alike: bias and network."""
         state = {"bias": self.bare.bias.detach()}
         if self.bare.network is not None:
             state |= {f"network.{k}": v for k, v in self.bare.network.state_dict().items()}
@@ -297,7 +297,7 @@ def draw_start(
 
 
 def _draw(settings: Settings, held: list[Rows], model: ShardedFM, layout: Layout) -> None:
-    """The same for tables that a rank need not have as a whole."""
+    """Do the same for tables that a rank need not have as a whole."""
     bound = start_bound(layout.sizes, layout.dim, settings.init_scale)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
@@ -364,7 +364,7 @@ def fit_sharded(
 
 
 def _started_again(folder: Path | None) -> bool:
-    """Whether torchrun has started the ranks again after they wrote what the folder holds."""
+    """Say whether torchrun has started the ranks again after they wrote what is there."""
     used = None if folder is None else used_for(folder, resume=True)
     if folder is None or used is None:
         return False
