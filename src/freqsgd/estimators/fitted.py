@@ -31,18 +31,6 @@ from freqsgd.tables.encoder import Encoder
 from freqsgd.tables.frames import encode_frame
 from freqsgd.vectors.vectors import Vectors
 
-__all__ = [
-    "Fitted",
-    "Saved",
-    "counts_of",
-    "keep_base_rate",
-    "load",
-    "resized",
-    "resized_state",
-    "save",
-    "shift_to_base_rate",
-]
-
 _BY_ROW = ("counts", "state", "moment")  # optimizer state that has a row for each token
 
 

@@ -23,22 +23,6 @@ from freqsgd.tables.encoder import Encoder
 from freqsgd.tables.splits import Splits
 from freqsgd.tables.values import is_missing, shown
 
-__all__ = [
-    "all_to_train",
-    "check_table",
-    "classes_of",
-    "hold_out",
-    "labels_of",
-    "no_samples",
-    "numeric_names",
-    "options_of",
-    "rows_of",
-    "seed_of",
-    "target_of",
-    "validate_on",
-    "warn_of_distinct",
-]
-
 _Options = TypeVar("_Options", Settings, Rule)
 _FEW_ROWS = 10  # of which all may well be distinct
 _LARGEST = float(np.finfo(np.float32).max)

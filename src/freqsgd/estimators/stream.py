@@ -21,8 +21,6 @@ from freqsgd.runs.loop import check_loss
 from freqsgd.tables.columns import Column
 from freqsgd.tables.frames import GrowingEncoder
 
-__all__ = ["Stream"]
-
 _FREE = ("lr", "lr_decay", "epochs", "patience")  # may change; all but the first are for ``fit``
 
 

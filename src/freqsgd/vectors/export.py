@@ -17,8 +17,6 @@ from freqsgd.vectors.names import FORMATS, VECTOR_FORMATS, WORD2VEC_FORMATS, cho
 from freqsgd.vectors.onnx import dictionary_bytes, onnx_bytes
 from freqsgd.vectors.vectors import SavedModel, Vectors, field_rows, key
 
-__all__ = ["export_model", "open_vectors"]
-
 
 def export_model(
     folder: Path, format: str, out: Path, *, field: str | None = None, force: bool = False

@@ -30,8 +30,6 @@ from freqsgd.files import writing
 from freqsgd.runs import checkpoint
 from freqsgd.vectors.names import ARRAY_FORMATS, choose
 
-__all__ = ["check_rows", "read_arrays", "read_word2vec", "write_arrays", "write_word2vec"]
-
 _LONGEST_HEADER = 1 << 32  # of a safetensors file, whose first 8 bytes are the header's length
 _LONGEST_LINE = 1 << 20  # bytes
 _SAMPLE = 1 << 16  # bytes that tell text from binary

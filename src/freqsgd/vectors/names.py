@@ -11,17 +11,6 @@ from pathlib import Path
 from freqsgd.errors import DataError
 from freqsgd.files import read_file
 
-__all__ = [
-    "ARRAY_FORMATS",
-    "FORMATS",
-    "VECTOR_FORMATS",
-    "WORD2VEC_FORMATS",
-    "UnknownTokenError",
-    "choose",
-    "close_to",
-    "read_names",
-]
-
 ARRAY_FORMATS = ("safetensors", "npz")
 WORD2VEC_FORMATS = ("word2vec-text", "word2vec-bin")
 VECTOR_FORMATS = (*ARRAY_FORMATS, *WORD2VEC_FORMATS)

@@ -17,8 +17,6 @@ from freqsgd.tables.encoder import Encoder
 from freqsgd.tables.fields import ABSENT
 from freqsgd.vectors.vectors import SavedModel
 
-__all__ = ["INPUT", "OUTPUT", "dictionary_bytes", "onnx_bytes"]
-
 INPUT, OUTPUT = "ids", "probability"
 _OPSET, _IR = 17, 8  # of 2022: what is still in use reads it
 _LARGEST = 2**31 - 2**20  # bytes of a file, by the format's own limit; the rest is for the graph

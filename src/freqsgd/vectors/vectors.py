@@ -37,8 +37,6 @@ from freqsgd.vectors.names import (
 )
 from freqsgd.words.folder import load_words
 
-__all__ = ["Neighbor", "SavedModel", "Vectors", "field_rows", "key"]
-
 _AT_ONCE = 1 << 24  # cosines that are held at a time
 _NOTHING = 1e-5  # length of a sum of unit vectors that is nothing but rounding
 _SUFFIX = ".vectors"

@@ -19,19 +19,6 @@ from numpy.typing import NDArray
 from freqsgd.errors import DataError
 from freqsgd.tables.checks import whole_number
 
-__all__ = [
-    "PARTS",
-    "UNKNOWN_WORD",
-    "CodedText",
-    "Corpus",
-    "Paragraphs",
-    "WordIds",
-    "choose_words",
-    "corpus_of_sentences",
-    "draw_parts",
-    "training_counts",
-]
-
 PARTS = ("train", "validation", "test")
 UNKNOWN_WORD = "<unk>"
 _LEFT_OUT = -1

@@ -28,8 +28,6 @@ from freqsgd.words.windows import (
     take,
 )
 
-__all__ = ["WordEngine", "WordLosses"]
-
 _NUMBERS = 1 << 24  # that an evaluation holds at a time, more or less
 
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.files import no_file, open_text
 
-__all__ = ["TextBlock", "has_text_name", "list_text_files", "read_text_blocks", "text_name"]
-
 BLOCK_BYTES = 1 << 22
 _LONGEST_WORD = 1 << 24
 _SUFFIXES = (".txt", ".text", ".tokens")

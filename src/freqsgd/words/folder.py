@@ -18,8 +18,6 @@ from freqsgd.nn.word2vec import CBOW, SkipGram, WordModel
 from freqsgd.runs import checkpoint
 from freqsgd.runs.checkpoint import MODEL
 
-__all__ = ["load_words", "save_words"]
-
 _KINDS = {"skipgram": SkipGram, "cbow": CBOW}
 
 

@@ -47,8 +47,6 @@ from freqsgd.words.zipf import zipf_text
 if TYPE_CHECKING:
     from freqsgd.words.tokenizer import WordReader
 
-__all__ = ["describe_text", "load_text", "replaced_warning", "text_place"]
-
 Progress = Callable[[str, int, int | None], None]  # stage, done, total
 
 _FORMAT = 1  # of the encoded text: raised when it changes, so that old ones are made anew

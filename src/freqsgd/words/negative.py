@@ -23,8 +23,6 @@ from freqsgd.words.engine import WordEngine, WordLosses
 from freqsgd.words.settings import TextSettings
 from freqsgd.words.windows import Ids, Samples
 
-__all__ = ["BLOCK", "NegativeEngine", "noise_distribution"]
-
 BLOCK = 16  # words; longer ones learn from weights that are out of date
 _MOST = 2.0  # rate of a row times the samples of a block that touch it
 _CALL = 4096  # words of a call of the kernel: some milliseconds

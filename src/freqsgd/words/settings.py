@@ -12,8 +12,6 @@ from freqsgd.errors import DataError
 from freqsgd.optimizers import ALIKE, OPTIMIZERS, Rule
 from freqsgd.tables.checks import real_number, whole_number
 
-__all__ = ["LOSSES", "TEXT_MODELS", "TextSettings", "check_rule", "with_default_lr"]
-
 TEXT_MODELS = ("cbow", "skipgram")
 LOSSES = ("softmax", "negative")
 _BY_LOSS: Any = None  # a default that depends on the loss

@@ -14,8 +14,6 @@ from freqsgd.errors import DataError, DataWarning
 from freqsgd.runs.metrics import spearman
 from freqsgd.tables.catalog import find_file
 
-__all__ = ["read_pairs", "word_similarity"]
-
 _FILES = {
     "wordsim353": "word-similarity/wordsim353.tsv",
     "simlex999": "word-similarity/simlex999.txt",

@@ -23,8 +23,6 @@ from freqsgd.words.engine import WordEngine, WordLosses
 from freqsgd.words.settings import TextSettings
 from freqsgd.words.windows import Ids, Samples
 
-__all__ = ["RowwiseAdagrad", "SoftmaxEngine", "SoftmaxLayer", "word_optimizer"]
-
 
 class SoftmaxEngine(WordEngine):
     """Minibatch training of a word model, equal to autograd and the torch optimizer.

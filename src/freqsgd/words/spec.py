@@ -10,16 +10,6 @@ from freqsgd.tables.catalog import text_dataset
 from freqsgd.tables.checks import refuse_options
 from freqsgd.words.files import list_text_files
 
-__all__ = [
-    "GENERATED",
-    "TOKENIZERS",
-    "UNKNOWN",
-    "TextOptions",
-    "default_min_count",
-    "files_of_parts",
-    "is_wikitext",
-]
-
 GENERATED = "zipf-text"
 TOKENIZERS = ("whitespace", "words")
 UNKNOWN = ("remove", "token")

@@ -23,8 +23,6 @@ from freqsgd.tables.tokens import TokenTable
 from freqsgd.words.corpus import UNKNOWN_WORD
 from freqsgd.words.files import read_text_blocks
 
-__all__ = ["FoundWords", "WordReader", "find_words", "kinds_of"]
-
 _OTHER, _WORD, _LINE, _APOSTROPHE = range(4)
 _CODE_POINTS = 0x110000
 

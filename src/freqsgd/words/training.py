@@ -26,8 +26,6 @@ from freqsgd.words.folder import load_words, save_words
 from freqsgd.words.settings import TextSettings, check_rule, with_default_lr
 from freqsgd.words.similarity import word_similarity
 
-__all__ = ["blank_loss", "check_text", "fit_text", "number_of_samples", "warn_of_few", "within"]
-
 
 def fit_text(
     corpus: Corpus,

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from freqsgd.words.corpus import Paragraphs
 
-__all__ = ["Samples", "cbow_samples", "kept_share", "skipgram_samples", "subsample", "take"]
-
 Ids = NDArray[np.int64]
 
 

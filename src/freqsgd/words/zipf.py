@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["zipf_text"]
-
 _TOPICS = 20
 _COMMON = 100  # words that are used whatever the topic
 _SHORTEST, _LONGEST = 8, 32  # words of a sentence
