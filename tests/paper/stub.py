@@ -14,7 +14,7 @@ from pathlib import Path
 
 import tests  # finds the project without importing freqsgd, which takes seconds
 
-CHILD = Path(tests.__file__).parents[1] / "src" / "freqsgd" / "paper" / "child.py"
+CHILD = Path(tests.__file__).parents[1] / "src" / "freqsgd" / "cli" / "child.py"
 
 
 def main() -> None:
