@@ -20,12 +20,11 @@ import numpy as np
 
 from freqsgd.errors import DivergedError
 from freqsgd.optimizers import Rule
-from freqsgd.recommender.engine import engine_for
+from freqsgd.recommender.engine import build_model, engine_for, frequencies_for
 from freqsgd.recommender.find_lr import find_lr
-from freqsgd.recommender.metrics import cross_entropy
-from freqsgd.recommender.models import build_model, frequencies_for
 from freqsgd.recommender.settings import Settings
 from freqsgd.recommender.training import fit
+from freqsgd.runs.metrics import cross_entropy
 from freqsgd.tables.dataset import Dataset
 from freqsgd.tables.loading import load
 from freqsgd.tables.spec import DataOptions

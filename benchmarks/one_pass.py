@@ -30,8 +30,8 @@ from benchmarks.row_touch import touch_rows
 from freqsgd.nn import FM
 from freqsgd.optimizers import Rule
 from freqsgd.planner.measure import Examples, Steps, click_log, engine_steps, examples, take_turns
-from freqsgd.recommender.one_pass import Pass, fit_stream
-from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.one_pass import fit_stream
+from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.tables.clicks import ClickLog, ClickStream, write_clicks
 from freqsgd.tables.loading import open_stream
 from freqsgd.tables.spec import StreamOptions

@@ -17,7 +17,7 @@ import torch
 
 from benchmarks.fm import best_of, tell
 from freqsgd.nn import FM
-from freqsgd.recommender.predictor import predictor_for
+from freqsgd.recommender.predict import predictor_for
 
 SIZES, DIM, ROWS = [6041, 3707], 64, 5_000_000
 TORCH_ROWS, BLOCKS = 262_144, (1024, 8192, 65_536)

@@ -15,11 +15,10 @@ import numpy as np
 
 from freqsgd.nn import FM
 from freqsgd.optimizers import Rule
-from freqsgd.recommender.metrics import auc
-from freqsgd.recommender.predictor import predictor_for
-from freqsgd.recommender.presets import preset, with_preset
-from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.predict import predictor_for
+from freqsgd.recommender.settings import Settings, preset, with_preset
 from freqsgd.recommender.training import fit
+from freqsgd.runs.metrics import auc
 from freqsgd.tables.dataset import Dataset
 from freqsgd.tables.loading import load
 from freqsgd.tables.spec import DataOptions

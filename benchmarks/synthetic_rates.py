@@ -4,7 +4,7 @@
 
 For every optimizer: of a grid, the largest rate whose best validation AUC is within 0.001 of the
 grid's best, that is the one that learns soonest without losing quality. Prints what
-freqsgd.recommender.presets holds for the dataset "synthetic".
+freqsgd.recommender.settings holds for the dataset "synthetic".
 """
 
 from __future__ import annotations

@@ -24,13 +24,13 @@ import numpy as np
 import pytest
 
 from freqsgd import FMClassifier
-from freqsgd.errors import DataError
+from freqsgd.compare import compare
+from freqsgd.errors import DataError, InterruptedFitError
 from freqsgd.optimizers import Rule
-from freqsgd.recommender.compare_streams import compare_streams
 from freqsgd.recommender.one_pass import fit_stream
 from freqsgd.recommender.predict import probabilities
 from freqsgd.recommender.settings import Settings
-from freqsgd.recommender.training import InterruptedFitError, fit
+from freqsgd.recommender.training import fit
 from freqsgd.tables import cache
 from freqsgd.tables.loading import load
 from freqsgd.tables.spec import DataOptions
@@ -42,7 +42,7 @@ from freqsgd.words.training import fit_text
 from tests.estimators.made_up import clicks
 from tests.recommender.made_up import dataset
 from tests.recommender.streams import MemoryStream
-from tests.recommender.test_compare_streams import timeless
+from tests.recommender.test_rate_grid import timeless
 from tests.tables.days_of_files import frame_of, stream_of, write
 
 SMALL = Settings(dim=3, epochs=3, batch_size=100, patience=None)
@@ -310,7 +310,7 @@ def rates(tmp: Path) -> Subject:
 
     def use(folder: Path, seed: int = 0) -> bytes:
         stream, rules = MemoryStream((20, 10), (200, 200), seed), [Rule("cfsgd"), Rule("sgd", 1.0)]
-        found = compare_streams(stream, rules, SMALL, threads=1, out=folder, resume=True)
+        found = compare(stream, rules, SMALL, threads=1, out=folder, resume=True)
         return json.dumps(timeless(found), sort_keys=True).encode()
 
     for seed in (0, 1):

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from benchmarks.zoo.data import MovieLens, Split, random_split, shuffled
-from freqsgd.recommender.metrics import auc
+from freqsgd.runs.metrics import auc
 
 
 class Scores(NamedTuple):

@@ -1,8 +1,10 @@
-"""Several optimizers on one dataset or text: the same split, start and order of samples."""
+"""Several optimizers on the same data: the same split, start and order of samples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,45 +12,61 @@ from freqsgd.errors import DataError
 from freqsgd.files import locked, write_json
 from freqsgd.optimizers import Rule
 from freqsgd.recommender.diagnosis import describe_diagnosis
-from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.memory import check_memory, stream_plan
+from freqsgd.recommender.one_pass import describe_stream, fit_stream
+from freqsgd.recommender.rate_grid import RATES, RateStore, best_of, candidates
+from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.recommender.training import describe, fit
+from freqsgd.runs.checkpoint import MODEL
 from freqsgd.runs.documents import MODELS, RESULTS, check_empty, check_names
-from freqsgd.runs.loop import Listener
+from freqsgd.runs.resume import CHECKPOINT
+from freqsgd.tables.clicks import ClickStream
 from freqsgd.tables.dataset import Dataset
+from freqsgd.tables.stream import Stream
 from freqsgd.words.corpus import Corpus
 from freqsgd.words.settings import TextSettings
 from freqsgd.words.training import describe_text, fit_text
 
-__all__ = ["compare", "describe_any", "fit_any"]
+__all__ = ["add_run", "compare", "describe_any", "fit_any"]
 
-_MISMATCH = "a Dataset goes with Settings, a Corpus with TextSettings"
+AnyData = Dataset | Corpus | Stream
+AnySettings = Settings | TextSettings
 
 
 def compare(
-    data: Dataset | Corpus,
+    data: AnyData,
     rules: Iterable[Rule],
-    settings: Settings | TextSettings | Sequence[Settings | TextSettings] | None = None,
+    settings: AnySettings | Sequence[AnySettings] | None = None,
     *,
+    plan: Pass | None = None,
     threads: int | None = None,
     out: Path | None = None,
     resume: bool = False,
-    listener: Listener | None = None,
+    listener: Callable[[Any, dict[str, Any]], None] | None = None,
+    finished: Callable[[dict[str, Any]], None] | None = None,
     command: str | None = None,
     diagnose: bool = False,
 ) -> dict[str, Any]:
-    """Train once with each optimizer; return the content of ``results.json``.
+    """Train with each optimizer; return the content of ``results.json``.
+
+    In one pass over a stream, an optimizer without a learning rate is trained at each of its grid.
+    The best rate is that of the lowest NE over the days that it learned from, each example scored
+    before it was learned; the evaluation days play no part.
 
     Args:
-        data: samples and their splits, or a text to learn word vectors from
+        data: samples and their splits, a text to learn word vectors from, or a stream to learn in
+            one pass
         rules: the optimizers
         settings: what they share; or one for each, of one model and size. ``TextSettings`` for
             a text
+        plan: windows, checkpoints and evaluation days of one pass
         threads: of the kernels
         out: a folder for results and models; written after each optimizer
-        resume: go on where a run with the same options ended
+        resume: go on where a comparison with the same options ended
         listener: called some times a second with the progress and record of the current run
+        finished: called with the record of every run that has come to its end
         command: the command line that does the same, for ``results.json``
-        diagnose: look at second moments and gradients between epochs; not for text
+        diagnose: look at second moments and gradients between epochs; only for samples
     """
     rules = list(rules)
     if isinstance(settings, Sequence):
@@ -57,45 +75,99 @@ def compare(
         default = TextSettings() if isinstance(data, Corpus) else Settings()
         each = [settings or default] * len(rules)
     check_names(rules)
+    stream = None if isinstance(data, Dataset | Corpus) else data
+    also: dict[str, Any] = {}  # options of one kind of data
+    if stream is not None:
+        _check_stream(stream, rules, each, out)
+        also["plan"] = plan or Pass()
     if out is not None and not resume:
-        check_empty(out, RESULTS)
+        check_empty(out, RESULTS, *([] if stream is None else [RATES]))
     results = describe_any(data, each[0], threads, command)
     if diagnose:
-        if isinstance(data, Corpus):
+        if not isinstance(data, Dataset):
             raise DataError("diagnose is for samples of tokens (fm, deepfm), not for text")
         results["diagnosis"] = describe_diagnosis(data)
-    also = {"diagnose": True} if diagnose else {}  # text models know no such option
+        also["diagnose"] = True
+
+    def train(its: AnySettings, rule: Rule, folder: Path | None) -> dict[str, Any]:
+        options = {"threads": threads, "folder": folder, "resume": resume, "listener": listener}
+        record = fit_any(data, rule, its, **options, **also)
+        if finished is not None:
+            finished(record)
+        return record
+
     with locked(out):
-        for rule, its_settings in zip(rules, each, strict=True):
-            folder = None if out is None else out / MODELS / rule.optimizer
-            options: dict[str, Any] = {"folder": folder, "resume": resume, "listener": listener}
-            record = fit_any(data, rule, its_settings, threads=threads, **options, **also)
-            results["runs"].append(record)
+        for rule, its in zip(rules, each, strict=True):
+            model = None if out is None else out / MODELS / rule.optimizer
+            if stream is None:
+                record = train(its, rule, model)
+            else:
+                asked = _asked(stream, its, also["plan"])
+                store = None if out is None else RateStore(out, asked)
+                rates = candidates(rule, its.batch_size)
+                record = best_of(rates, partial(train, its), store, model)
+            add_run(results, data, record)
             if out is not None:
                 write_json(out / RESULTS, results)
     return results
 
 
-def fit_any(
-    data: Dataset | Corpus, rule: Rule, settings: Settings | TextSettings, **options: Any
-) -> dict[str, Any]:
-    """Train a model of samples or of text; return the run's record."""
+def _check_stream(
+    stream: Stream, rules: list[Rule], settings: list[AnySettings], out: Path | None
+) -> None:
+    """Refuse what cannot be compared in one pass, before the first run has taken its hours."""
+    for rule, its in zip(rules, settings, strict=True):
+        if not isinstance(its, Settings):
+            raise TypeError(_MISMATCH)
+        for each in candidates(rule, its.batch_size):
+            check_memory(stream_plan(stream, each, its))
+    if out is not None and any((out / name).exists() for name in (MODEL, CHECKPOINT)):
+        raise DataError(f"{out} holds a single run (freqsgd train): use another --out")
+
+
+def _asked(stream: Stream, settings: AnySettings, plan: Pass) -> dict[str, Any]:
+    """Return what decides on the results of one pass, whatever the rate."""
+    assert isinstance(settings, Settings)
+    how = {**settings.of_one_pass, **asdict(plan)}
+    del how["checkpoint_examples"]
+    return {"data": stream.fingerprint, **how}
+
+
+_MISMATCH = "a Dataset or a Stream goes with Settings, a Corpus with TextSettings"
+
+
+def fit_any(data: AnyData, rule: Rule, settings: AnySettings, **options: Any) -> dict[str, Any]:
+    """Train a model of samples, of text or of a stream; return the run's record."""
     if isinstance(data, Corpus) and isinstance(settings, TextSettings):
         return fit_text(data, rule, settings, **options)[1]
-    if isinstance(data, Dataset) and isinstance(settings, Settings):
+    if isinstance(data, Corpus) or isinstance(settings, TextSettings):
+        raise TypeError(_MISMATCH)
+    if isinstance(data, Dataset):
         return fit(data, rule, settings, **options)[1]
-    raise TypeError(_MISMATCH)
+    return fit_stream(data, rule, settings, **options)[1]
 
 
 def describe_any(
-    data: Dataset | Corpus,
-    settings: Settings | TextSettings,
-    threads: int | None,
-    command: str | None = None,
+    data: AnyData, settings: AnySettings, threads: int | None, command: str | None = None
 ) -> dict[str, Any]:
     """Return the content of ``results.json`` without runs."""
     if isinstance(data, Corpus) and isinstance(settings, TextSettings):
         return describe_text(data, settings, threads, command)
-    if isinstance(data, Dataset) and isinstance(settings, Settings):
+    if isinstance(data, Corpus) or isinstance(settings, TextSettings):
+        raise TypeError(_MISMATCH)
+    if isinstance(data, Dataset):
         return describe(data, settings, threads, command)
-    raise TypeError(_MISMATCH)
+    return describe_stream(data, settings, threads, command)
+
+
+def add_run(results: dict[str, Any], data: AnyData, record: dict[str, Any]) -> None:
+    """Add a run, and what its end tells of the examples of a stream."""
+    results["runs"].append(record)
+    if record["stopped"] != "end":
+        return
+    results["splits"] = {"train": record["examples"], "test": record["test_rows"] or 0}
+    if isinstance(data, ClickStream) and "best_possible" not in results:
+        learned = len(record["days"])
+        # What the true probabilities score on the days learned from, and on those after.
+        train, test = data.truth(0, learned), data.truth(learned, len(data.days))
+        results["best_possible"] = {"train_ne": train.ne, "test_ne": test.ne, "test_auc": test.auc}

@@ -20,8 +20,7 @@ from freqsgd.inspection.document import (
 )
 from freqsgd.inspection.options import InspectionOptions
 from freqsgd.optimizers import Rule
-from freqsgd.recommender.engine import engine_for
-from freqsgd.recommender.models import build_model
+from freqsgd.recommender.engine import build_model, engine_for
 from freqsgd.recommender.settings import Settings
 from freqsgd.tables.loading import load
 from freqsgd.tables.spec import DataOptions

@@ -14,7 +14,7 @@ from freqsgd.optimizers import OPTIMIZERS
 from freqsgd.paper.experiments import FIGURES, RUNS
 from freqsgd.paper.running import chosen_figures
 from freqsgd.paper.tasks import FILES, plan_tasks
-from freqsgd.recommender.presets import preset
+from freqsgd.recommender.settings import preset
 from freqsgd.tables.catalog import KNOWN, known_dataset
 
 FIGURE = {figure.name: figure for figure in FIGURES}

@@ -102,7 +102,7 @@ def test_the_engine_equals_training_sample_by_sample(dense):
 
 @pytest.mark.parametrize("kind", [FM, DeepFM])
 def test_any_number_of_threads_gives_the_same_bits(kind, monkeypatch):
-    monkeypatch.setattr("freqsgd.recommender.predictor._SMALL", 0)  # so that two threads do run
+    monkeypatch.setattr("freqsgd.recommender.predict._SMALL", 0)  # so that two threads do run
     ids, labels = samples(SIZES, 3000, WIDTHS)
     models = [model_of(kind)]
     models.append(copy_of(models[0], **({"dropout": 0.0} if kind is DeepFM else {})))

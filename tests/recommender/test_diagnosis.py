@@ -12,7 +12,7 @@ import torch
 from scipy import stats
 
 from freqsgd.compare import compare
-from freqsgd.errors import DataError
+from freqsgd.errors import DataError, InterruptedFitError
 from freqsgd.optimizers import Rule
 from freqsgd.recommender.diagnosis import (
     bucket_norms,
@@ -22,10 +22,9 @@ from freqsgd.recommender.diagnosis import (
     scatter,
     squared_norms,
 )
-from freqsgd.recommender.engine import engine_for
-from freqsgd.recommender.models import build_model
+from freqsgd.recommender.engine import build_model, engine_for
 from freqsgd.recommender.settings import Settings
-from freqsgd.recommender.training import InterruptedFitError, fit
+from freqsgd.recommender.training import fit
 from freqsgd.tables.dataset import Dataset
 from freqsgd.tables.fields import Field
 from freqsgd.tables.splits import Splits

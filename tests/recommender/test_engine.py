@@ -12,7 +12,7 @@ from freqsgd.errors import DataError, DivergedError
 from freqsgd.nn import FM, DeepFM
 from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.recommender.engine import engine_for
-from freqsgd.recommender.predictor import predictor_for
+from freqsgd.recommender.predict import predictor_for
 from tests.recommender.slow import SlowFM
 
 LR = {"sgd": 0.5, "fasgd": 0.5, "cfsgd": 0.5}  # the others: 0.05
@@ -225,7 +225,7 @@ def test_batches_are_cut_into_calls_as_it_suits_without_changing_bits(monkeypatc
     models = [whole, copy_of(whole)]
     for model, longest in zip(models, (1e12, 20_000), strict=True):
         monkeypatch.setattr("freqsgd.recommender.engine._LONGEST_CALL", longest)
-        monkeypatch.setattr("freqsgd.recommender.predictor._SMALL", 0)
+        monkeypatch.setattr("freqsgd.recommender.predict._SMALL", 0)
         engine = engine_for(model, Rule("cfsgd", 0.5), batch_size=100, threads=2)
         parts.append([len(part) for part in engine.train(ids, labels, order, lrs, most=12)])
     assert torch.equal(whole.tokens.weight, models[1].tokens.weight)
@@ -236,7 +236,7 @@ def test_batches_are_cut_into_calls_as_it_suits_without_changing_bits(monkeypatc
 @pytest.mark.parametrize("kind", [FM, DeepFM])
 @pytest.mark.parametrize("widths", [None, [1, 3]])
 def test_predictions_equal_the_modules(kind, widths, monkeypatch):
-    monkeypatch.setattr("freqsgd.recommender.predictor._SMALL", 0)  # so that two threads do run
+    monkeypatch.setattr("freqsgd.recommender.predict._SMALL", 0)  # so that two threads do run
     sizes = [50, 20]
     ids, _ = samples(sizes, 500, widths)
     model = kind(sizes, 20, widths=widths, init_scale=4.0)
@@ -274,7 +274,7 @@ def test_the_loss_is_exact_for_large_log_odds():
 
 @pytest.mark.parametrize("kind", [FM, DeepFM])
 def test_a_loss_that_is_not_finite_stops_before_the_step_is_taken(kind, monkeypatch):
-    monkeypatch.setattr("freqsgd.recommender.predictor._SMALL", 0)  # so that two threads do run
+    monkeypatch.setattr("freqsgd.recommender.predict._SMALL", 0)  # so that two threads do run
     model = kind([5, 5], 8)
     ids, labels = samples([5, 5], 100)
     model.tokens.weight.data[0, 0] = float("nan")
@@ -333,7 +333,7 @@ def test_arrays_that_the_kernel_cannot_read_are_refused():
 
 def test_a_kernel_that_finds_no_memory_is_an_error(monkeypatch):
     engine = engine_for(FM([5, 5], 8), Rule("sgd", 0.1))
-    monkeypatch.setattr("freqsgd.recommender.predictor.run", lambda kernel, job, workers: None)
+    monkeypatch.setattr("freqsgd.recommender.predict.run", lambda kernel, job, workers: None)
     with pytest.raises(MemoryError, match="batches of 3 samples"):
         engine.predict(np.zeros((3, 2), np.int32))
 

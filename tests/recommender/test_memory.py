@@ -11,9 +11,8 @@ import torch
 
 from freqsgd.errors import DataError
 from freqsgd.optimizers import OPTIMIZERS, Rule
-from freqsgd.recommender.engine import engine_for
+from freqsgd.recommender.engine import engine_for, new_model
 from freqsgd.recommender.memory import check_memory, memory_plan
-from freqsgd.recommender.models import new_model
 from freqsgd.recommender.settings import Settings
 from freqsgd.recommender.training import fit
 from freqsgd.runs.machine import available_memory, forget_peak, peak_memory

@@ -12,14 +12,13 @@ import torch
 
 from freqsgd.errors import DataError, DivergedError, InterruptedFitError
 from freqsgd.optimizers import Rule
-from freqsgd.recommender.engine import engine_for
+from freqsgd.recommender.engine import engine_for, new_model
 from freqsgd.recommender.folder import load_model
-from freqsgd.recommender.metrics import auc, cross_entropy, normalized_entropy
-from freqsgd.recommender.models import new_model
-from freqsgd.recommender.one_pass import Pass, fit_stream
-from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.one_pass import fit_stream
+from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.recommender.training import fit
 from freqsgd.runs import checkpoint
+from freqsgd.runs.metrics import auc, cross_entropy, normalized_entropy
 from tests.recommender.made_up import dataset
 from tests.recommender.streams import MemoryStream
 

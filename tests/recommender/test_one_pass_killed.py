@@ -17,8 +17,8 @@ from freqsgd.errors import DataError
 from freqsgd.files import locked
 from freqsgd.optimizers import Rule
 from freqsgd.recommender.folder import load_model
-from freqsgd.recommender.one_pass import Pass, fit_stream
-from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.one_pass import fit_stream
+from freqsgd.recommender.settings import Pass, Settings
 from tests.recommender.streams import MemoryStream
 from tests.recommender.test_one_pass import without_time
 

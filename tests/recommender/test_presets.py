@@ -7,8 +7,7 @@ import pytest
 from freqsgd.cli.options import chosen, rates
 from freqsgd.errors import DataError
 from freqsgd.optimizers import OPTIMIZERS, Rule
-from freqsgd.recommender.presets import preset, with_preset
-from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.settings import Settings, preset, with_preset
 
 
 def typed(*names):

@@ -7,8 +7,7 @@ import os
 import pytest
 
 from freqsgd.optimizers import Rule
-from freqsgd.recommender.presets import preset, with_preset
-from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.settings import Settings, preset, with_preset
 from freqsgd.recommender.training import fit
 from freqsgd.tables.loading import load
 from freqsgd.tables.spec import DataOptions

@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from freqsgd.compare import compare
-from freqsgd.errors import DataError
+from freqsgd.errors import DataError, InterruptedFitError
 from freqsgd.optimizers import Rule
 from freqsgd.recommender.folder import load_model
-from freqsgd.recommender.metrics import auc, cross_entropy
 from freqsgd.recommender.settings import Settings
-from freqsgd.recommender.training import InterruptedFitError, _Run, fit
+from freqsgd.recommender.training import _Run, fit
+from freqsgd.runs.metrics import auc, cross_entropy
 from freqsgd.tables.splits import Splits
 from tests.recommender.made_up import dataset
 

@@ -20,7 +20,7 @@ pytest.importorskip("optuna", reason="needs optuna: pip install 'freqsgd[tune]'"
 
 import optuna
 
-from freqsgd.errors import DataError
+from freqsgd.errors import DataError, InterruptedFitError
 from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.recommender.find_lr import find_lr
 from freqsgd.recommender.search_space import (
@@ -33,7 +33,7 @@ from freqsgd.recommender.search_space import (
     typical_frequency,
 )
 from freqsgd.recommender.settings import Settings
-from freqsgd.recommender.training import InterruptedFitError, fit
+from freqsgd.recommender.training import fit
 from freqsgd.recommender.trials import FIRST, Outcome, freeze, hopeless, propose, thaw
 from freqsgd.recommender.tune import SearchState, tune
 from tests.recommender.made_up import dataset

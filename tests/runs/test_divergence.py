@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from freqsgd.errors import DivergedError
-from freqsgd.recommender.metrics import cross_entropy
-from freqsgd.runs.loop import check_loss, constant_loss
+from freqsgd.runs.metrics import cross_entropy
+from freqsgd.runs.run import check_loss, constant_loss
 
 
 @pytest.mark.parametrize(("rate", "share"), [(0.5, 0.5), (0.2, 0.3), (0.001, 0.6), (0.9, 0.05)])

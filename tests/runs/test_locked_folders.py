@@ -11,7 +11,6 @@ from freqsgd.compare import compare
 from freqsgd.errors import DataError
 from freqsgd.files import locked
 from freqsgd.optimizers import Rule
-from freqsgd.recommender.compare_streams import compare_streams
 from freqsgd.recommender.one_pass import fit_stream
 from freqsgd.recommender.settings import Settings
 from freqsgd.recommender.training import fit
@@ -30,7 +29,7 @@ TRAIN = {
     "fit_stream": lambda folder: fit_stream(
         MemoryStream(), RULE, SETTINGS, folder=folder, resume=True
     ),
-    "compare_streams": lambda folder: compare_streams(
+    "compare a stream": lambda folder: compare(
         MemoryStream(), [RULE], SETTINGS, out=folder, resume=True
     ),
 }
@@ -44,7 +43,7 @@ def test_a_folder_in_use_is_refused_and_left_alone(train, tmp_path):
         assert [path.name for path in tmp_path.iterdir()] == [".lock"]
 
 
-@pytest.mark.parametrize("name", ["fit_stream", "compare_streams", "compare"])
+@pytest.mark.parametrize("name", ["fit_stream", "compare a stream", "compare"])
 def test_a_folder_is_free_again_after_a_run(name, tmp_path):
     for _ in range(2):
         TRAIN[name](tmp_path)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from freqsgd.errors import DataError
-from freqsgd.recommender.metrics import auc, cross_entropy, normalized_entropy
+from freqsgd.runs.metrics import auc, cross_entropy, normalized_entropy
 from freqsgd.tables import clicks as click_files
 from freqsgd.tables.click_log import BLOCK_ROWS
 from freqsgd.tables.clicks import ClickLog, ClickStream, blocks_of, write_clicks

@@ -12,8 +12,7 @@ import pytest
 from freqsgd.errors import DataError
 from freqsgd.nn.fm import FM
 from freqsgd.recommender.folder import load_encoder, save_model
-from freqsgd.recommender.predict import predict_file, probabilities
-from freqsgd.recommender.predictor import predictor_for
+from freqsgd.recommender.predict import predict_file, predictor_for, probabilities
 from freqsgd.sklearn import FMClassifier
 from freqsgd.tables.hashing import HashEncoder, open_encoder
 from freqsgd.vectors.vectors import Vectors

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 
 from freqsgd.optimizers import Rule
-from freqsgd.recommender.one_pass import fit_stream
-from freqsgd.recommender.settings import Settings
-from freqsgd.recommender.stream_pass import Pass, StreamProgress
+from freqsgd.recommender.one_pass import StreamProgress, fit_stream
+from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.tables.fields import Field
 from tests.recommender.streams import MemoryStream
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from freqsgd.recommender.models import new_model
+from freqsgd.recommender.engine import new_model
 from tests.integration.ranks import Ranks
 from tests.recommender.slow import SlowFM
 from tests.torchrec.sharded import (

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from freqsgd.nn import fm
-from freqsgd.recommender.models import new_model
+from freqsgd.recommender.engine import new_model
 from freqsgd.torchrec.limits import require_torchrec
 from freqsgd.torchrec.model import batch_norm
 from freqsgd.torchrec.tables import Layout, Rows

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 from freqsgd.errors import DataError
 from freqsgd.nn import FM
 from freqsgd.recommender.folder import load_encoder, load_model, save_model
-from freqsgd.recommender.predictor import predictor_for
+from freqsgd.recommender.predict import predictor_for
 from freqsgd.vectors.export import export_model
 from freqsgd.vectors.vectors import Vectors
 from tests.recommender.made_up import dataset

@@ -15,8 +15,7 @@ import pytest
 
 from freqsgd.errors import DataError
 from freqsgd.recommender.folder import load_model
-from freqsgd.recommender.predict import probabilities
-from freqsgd.recommender.predictor import predictor_for
+from freqsgd.recommender.predict import predictor_for, probabilities
 from freqsgd.vectors.export import export_model
 from tests.vectors.conftest import ODD, rows
 

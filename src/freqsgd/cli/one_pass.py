@@ -13,8 +13,7 @@ from freqsgd.cli.request import Request
 from freqsgd.cli.session import command_line, stream_session
 from freqsgd.errors import DataError
 from freqsgd.optimizers import Rule
-from freqsgd.recommender.settings import Settings
-from freqsgd.recommender.stream_pass import Pass
+from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.tables.spec import StreamOptions
 
 __all__ = ["compare_one_pass", "one_pass_rules", "parts_of", "rate_needed", "train_one_pass"]
@@ -43,15 +42,15 @@ def compare_one_pass(
     asked: Request, rules: list[Rule], threads: int | None, out: Path | None, resume: bool
 ) -> dict[str, Any]:
     """The results of a comparison."""
-    from freqsgd.recommender.compare_streams import compare_streams
+    from freqsgd.compare import compare
 
     options, settings, plan = parts_of(asked)
     with stream_session(options, rules, threads, out) as (stream, watcher):
-        return compare_streams(
+        return compare(
             stream,
             rules,
             settings,
-            plan,
+            plan=plan,
             threads=threads,
             out=out,
             resume=resume,
@@ -65,23 +64,22 @@ def train_one_pass(
     asked: Request, rule: Rule, threads: int | None, out: Path, resume: bool
 ) -> dict[str, Any]:
     """The results of one run, whose model is written to the folder."""
-    from freqsgd.recommender.compare_streams import add_run, describe_stream
-    from freqsgd.recommender.one_pass import fit_stream
+    from freqsgd.compare import add_run, describe_any, fit_any
 
     rate_needed(rule)
     options, settings, plan = parts_of(asked)
     with stream_session(options, [rule], threads, out) as (stream, watcher):
-        _, record = fit_stream(
+        record = fit_any(
             stream,
             rule,
             settings,
-            plan,
+            plan=plan,
             threads=threads,
             folder=out,
             resume=resume,
             listener=watcher.streaming,
         )
-        results = describe_stream(stream, settings, threads, command_line())
+        results = describe_any(stream, settings, threads, command_line())
         add_run(results, stream, record)
     return results
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from freqsgd.cli.options import ONE_PASS, column_names, option, settings, words
-from freqsgd.recommender.settings import Settings
-from freqsgd.recommender.stream_pass import Pass
+from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.tables.spec import StreamOptions
 
 __all__ = ["one_pass_plan", "stream_data", "stream_settings"]

@@ -12,8 +12,7 @@ import typer
 
 from freqsgd.errors import DataError
 from freqsgd.optimizers import OPTIMIZERS, Rule
-from freqsgd.recommender.presets import AnySettings, with_preset
-from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.settings import AnySettings, Settings, with_preset
 from freqsgd.tables.spec import DataOptions
 from freqsgd.words.settings import TEXT_MODELS
 

@@ -12,9 +12,9 @@ from rich.progress import Progress as Bars
 from freqsgd.cli.numbers import number
 
 if TYPE_CHECKING:
-    from freqsgd.recommender.stream_pass import StreamProgress
+    from freqsgd.recommender.one_pass import StreamProgress
     from freqsgd.recommender.tune import TuneProgress
-    from freqsgd.runs.loop import Progress
+    from freqsgd.runs.epochs import Progress
 
 __all__ = ["Screen", "Watcher", "console"]
 

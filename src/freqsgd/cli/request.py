@@ -22,9 +22,8 @@ from freqsgd.cli.options import (
 from freqsgd.cli.text_options import text_data, text_settings
 from freqsgd.errors import DataError
 from freqsgd.optimizers import Rule
-from freqsgd.recommender.presets import preset, text_preset
-from freqsgd.recommender.settings import MODELS, Settings
-from freqsgd.recommender.stream_pass import Pass
+from freqsgd.recommender.models import MODELS
+from freqsgd.recommender.settings import Pass, Settings, preset, text_preset
 from freqsgd.tables.spec import DataOptions, StreamOptions
 from freqsgd.words.files import has_text_name
 from freqsgd.words.settings import LOSSES, TEXT_MODELS, TextSettings, check_rule

@@ -142,7 +142,7 @@ def train_sharded(
 
     Ranks other than the first end here.
     """
-    from freqsgd.recommender.compare_streams import add_run, describe_stream
+    from freqsgd.compare import add_run, describe_any
     from freqsgd.torchrec.group import leave
     from freqsgd.torchrec.trainer import fit_sharded
 
@@ -165,7 +165,7 @@ def train_sharded(
         if not leads:
             leave()
             raise typer.Exit(2 if record["stopped"] == "diverged" else 0)
-        results = describe_stream(stream, settings, threads, command_line())
+        results = describe_any(stream, settings, threads, command_line())
         add_run(results, stream, record)
     return results
 

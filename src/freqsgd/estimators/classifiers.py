@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from freqsgd.errors import DataError
+from freqsgd.errors import DataError, InterruptedFitError
 from freqsgd.estimators import fitted as folders
 from freqsgd.estimators.fitted import Fitted, keep_base_rate
 from freqsgd.estimators.inputs import (
@@ -36,10 +36,11 @@ from freqsgd.estimators.inputs import (
 from freqsgd.estimators.stream import Stream
 from freqsgd.nn.fm import FM
 from freqsgd.optimizers import Rule
+from freqsgd.recommender.engine import build_model
 from freqsgd.recommender.find_lr import find_lr
-from freqsgd.recommender.models import build_model
 from freqsgd.recommender.settings import Settings
-from freqsgd.recommender.training import InterruptedFitError, Progress, fit
+from freqsgd.recommender.training import fit
+from freqsgd.runs.epochs import Progress
 from freqsgd.tables.dataset import Dataset
 from freqsgd.tables.encoder import Encoder
 from freqsgd.tables.frames import empty_encoder, encode_frame, frame_columns, new_encoder

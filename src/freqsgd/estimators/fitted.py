@@ -22,7 +22,7 @@ from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.optimizers import Rule
 from freqsgd.recommender.engine import Engine
 from freqsgd.recommender.folder import OPTIMIZER, load_dictionary, load_model, save_model
-from freqsgd.recommender.predictor import predictor_for
+from freqsgd.recommender.predict import predictor_for
 from freqsgd.runs import checkpoint
 from freqsgd.runs.checkpoint import MODEL
 from freqsgd.tables.columns import Column

@@ -15,9 +15,9 @@ from freqsgd.estimators.fitted import Fitted, resized, resized_state
 from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.optimizers import Rule
 from freqsgd.recommender.engine import engine_for
-from freqsgd.recommender.metrics import cross_entropy
 from freqsgd.recommender.settings import Settings
-from freqsgd.runs.loop import check_loss
+from freqsgd.runs.metrics import cross_entropy
+from freqsgd.runs.run import check_loss
 from freqsgd.tables.columns import Column
 from freqsgd.tables.frames import GrowingEncoder
 

@@ -28,7 +28,7 @@ from freqsgd.paper.rules import (
     tail_is_found,
     uniform_is_sgd,
 )
-from freqsgd.recommender.presets import preset
+from freqsgd.recommender.settings import preset
 
 __all__ = ["FIGURES", "RUNS", "Figure", "Run", "Way"]
 

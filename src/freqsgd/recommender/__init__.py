@@ -7,18 +7,19 @@ from freqsgd._lazy import lazy_names
 if TYPE_CHECKING:
     from freqsgd.recommender.engine import Engine
     from freqsgd.recommender.one_pass import fit_stream
-    from freqsgd.recommender.predictor import Predictor
-    from freqsgd.recommender.settings import Settings
+    from freqsgd.recommender.predict import Predictor
+    from freqsgd.recommender.settings import Pass, Settings
     from freqsgd.recommender.training import fit
 
-__all__ = ["Engine", "Predictor", "Settings", "fit", "fit_stream"]
+__all__ = ["Engine", "Pass", "Predictor", "Settings", "fit", "fit_stream"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "Engine": "freqsgd.recommender.engine",
-            "Predictor": "freqsgd.recommender.predictor",
+            "Pass": "freqsgd.recommender.settings",
+            "Predictor": "freqsgd.recommender.predict",
             "Settings": "freqsgd.recommender.settings",
             "fit": "freqsgd.recommender.training",
             "fit_stream": "freqsgd.recommender.one_pass",

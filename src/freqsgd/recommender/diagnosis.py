@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from freqsgd.nn.fm import FM, DeepFM
+from freqsgd.nn.fm import FM
 from freqsgd.recommender.engine import Engine
+from freqsgd.recommender.models import model_of
 from freqsgd.runs.metrics import spearman
 from freqsgd.tables.dataset import Dataset
 from freqsgd.theory.improvement import field_improvements
@@ -51,7 +52,7 @@ def look(engine: Engine, data: Dataset, epoch: int, found: dict[str, Any]) -> No
 
 def _has_idle_vectors(model: FM) -> bool:
     """An FM of one token a sample has no pairs: its vectors get no gradients but rounding."""
-    return sum(model.widths) == 1 and not isinstance(model, DeepFM)
+    return sum(model.widths) == 1 and not model_of(model).network
 
 
 def describe_diagnosis(data: Dataset) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""Training FM and DeepFM with the kernels, on the module's own tensors."""
+"""New models, and training them with the kernels, on the module's own tensors."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,15 @@ from freqsgd.kernels import fm_job as kernels
 from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.optim import CFSGD
 from freqsgd.optimizers import WIDE, Rule
-from freqsgd.recommender.halflife import Fading
-from freqsgd.recommender.predictor import BLOCK, DeepPredictor, Predictor, check_samples
+from freqsgd.recommender.halflife import Halflife
+from freqsgd.recommender.models import model_of
+from freqsgd.recommender.predict import BLOCK, DeepPredictor, Predictor, check_samples
+from freqsgd.recommender.settings import Settings
 from freqsgd.runs.torch_threads import network_threads, torch_threads
+from freqsgd.tables.dataset import Dataset
+from freqsgd.tables.fields import Field
 
-__all__ = ["Engine", "engine_for"]
+__all__ = ["Engine", "build_model", "engine_for", "frequencies_for", "new_model"]
 
 _RULES = {
     "adagrad": kernels.ADAGRAD,
@@ -75,7 +79,7 @@ class Engine(Predictor):
         rows = len(model.tokens.weight)
         self._marks = self._state.get("counts", torch.zeros(rows, dtype=torch.int32))
         self._buffers = _buffers(model, batch_size)
-        self._fading = Fading.of(rule, self._state, batch_size)
+        self._fading = Halflife.of(rule, self._state, batch_size)
 
     @property
     def state(self) -> dict[str, Tensor]:
@@ -321,10 +325,42 @@ class DeepEngine(DeepPredictor, Engine):
 
 
 def engine_for(model: FM, rule: Rule, *, seed: int = 0, **options: Any) -> Engine:
-    """The engine that trains a model."""
-    if isinstance(model, DeepFM):
-        return DeepEngine(model, rule, seed=seed, **options)
-    return Engine(model, rule, **options)
+    """Return the engine that trains a model."""
+    kind = model_of(model)
+    if kind.network:
+        options["seed"] = seed
+    engine: Engine = kind.load("engine")(model, rule, **options)
+    return engine
+
+
+def new_model(fields: Sequence[Field], settings: Settings) -> FM:
+    """Return a new model for the fields of a sample; all tokens start at random."""
+    kind = settings.kind
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        model: FM = kind.load("module")(
+            [field.size for field in fields],
+            settings.vector_dim,
+            widths=[field.width for field in fields],
+            init_scale=settings.init_scale,
+            **kind.options(settings.hidden, settings.dropout),
+        )
+    return model
+
+
+def build_model(data: Dataset, settings: Settings) -> FM:
+    """Return a new model for a dataset; tokens that training never shows are 0 and add nothing."""
+    model = new_model(data.fields, settings)
+    with torch.no_grad():
+        model.tokens.weight[torch.from_numpy(data.token_counts == 0)] = 0
+    return model
+
+
+def frequencies_for(data: Dataset, rule: Rule) -> Tensor | None:
+    """What a rule must be told of frequencies, if anything."""
+    if rule.optimizer != "fasgd":
+        return None
+    return torch.from_numpy(np.maximum(data.token_counts, 1) / len(data.splits.train)).float()
 
 
 def _mark_type(rule: Rule, counted: int) -> torch.dtype:

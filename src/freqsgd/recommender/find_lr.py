@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from freqsgd.errors import DataWarning, DivergedError
 from freqsgd.nn.fm import FM
 from freqsgd.optimizers import ALIKE, Rule
-from freqsgd.recommender.engine import engine_for
+from freqsgd.recommender.engine import build_model, engine_for, frequencies_for
 from freqsgd.recommender.memory import check_memory, memory_plan
-from freqsgd.recommender.metrics import cross_entropy
-from freqsgd.recommender.models import build_model, frequencies_for
-from freqsgd.recommender.predictor import Predictor, predictor_for
+from freqsgd.recommender.predict import Predictor, predictor_for
 from freqsgd.recommender.settings import Settings
-from freqsgd.runs.loop import check_loss
+from freqsgd.runs.metrics import cross_entropy
+from freqsgd.runs.run import check_loss
 from freqsgd.tables.dataset import Dataset
 from freqsgd.tables.fields import ABSENT, Field
 from freqsgd.tables.splits import Splits

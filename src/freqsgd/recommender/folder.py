@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from torch import Tensor
 
 from freqsgd.errors import DataError
-from freqsgd.nn.fm import FM, DeepFM
+from freqsgd.nn.fm import FM
+from freqsgd.recommender.models import MODELS, model_of
 from freqsgd.runs import checkpoint
 from freqsgd.runs.checkpoint import MODEL
 from freqsgd.tables.fields import Field
@@ -50,31 +51,29 @@ class Encoded(Protocol):
 
 def save_model(folder: Path, model: FM, data: Encoded, description: dict[str, Any]) -> None:
     """Write the dictionaries, then the weights: a folder with weights is complete."""
-    shape: dict[str, Any] = {"sizes": model.sizes, "widths": model.widths, "dim": model.dim}
-    if isinstance(model, DeepFM):
-        shape |= {"hidden": model.hidden, "dropout": model.dropout}
-    write_folder(folder, model.state_dict(), shape, data, description)
+    kind = model_of(model)
+    write_folder(folder, model.state_dict(), kind.name, kind.shape(model), data, description)
 
 
 def write_folder(
     folder: Path,
     tensors: Mapping[str, Tensor],
+    model: str,
     shape: dict[str, Any],
     data: Encoded,
     description: dict[str, Any],
 ) -> None:
-    """The same for the tensors of a model of some shape: DeepFM's has hidden layers."""
+    """Do the same for the tensors of a model of some name and shape."""
     checksum = None
     if data.encoder is not None:
         try:
             checksum = data.encoder.save(folder)
         except OSError as error:
             raise DataError(f"cannot write the token dictionaries to {folder}: {error}") from error
-    kind = "deepfm" if "hidden" in shape else "fm"
     fields = [field.name for field in data.fields]
     tokens = data.encoder is not None
     whole = {
-        "model": kind,
+        "model": model,
         "shape": shape,
         "fields": fields,
         "tokens": tokens,
@@ -113,7 +112,8 @@ def check_whole(path: Path, description: dict[str, Any]) -> None:
 def _build(description: dict[str, Any]) -> FM:
     shape = dict(description["shape"])
     sizes, dim = shape.pop("sizes"), shape.pop("dim")
-    return {"fm": FM, "deepfm": DeepFM}[description["model"]](sizes, dim, **shape)
+    model: FM = MODELS[description["model"]].load("module")(sizes, dim, **shape)
+    return model
 
 
 def part_files(folder: Path) -> list[Path]:

@@ -10,12 +10,12 @@ from torch import Tensor
 from freqsgd.errors import DataError
 from freqsgd.optimizers import Rule
 
-__all__ = ["Fading"]
+__all__ = ["Halflife"]
 
 _SPAN = 250.0  # halflives of a step, and between the origin and a step: 2^500 is no overflow
 
 
-class Fading:
+class Halflife:
     """Sample t adds 2^((t - origin) / halflife) to the counts of its tokens and to their mass.
 
     So a count over the mass is a mean over samples in which one a halflife ago weighs half.
@@ -42,7 +42,7 @@ class Fading:
         self._sums = np.cumsum(self._gains)
 
     @classmethod
-    def of(cls, rule: Rule, state: dict[str, Tensor], batch_size: int) -> Fading | None:
+    def of(cls, rule: Rule, state: dict[str, Tensor], batch_size: int) -> Halflife | None:
         """For a rule; None if its counts do not fade."""
         if rule.halflife is None:
             return None

@@ -37,7 +37,7 @@ class MemoryPlan:
         fields, columns: of a sample
         rule: the optimizer
         batch_size: samples of a step
-        hidden: layers of DeepFM's network; None for FM
+        hidden: layers of the network; None for a model without one
         counted: the most that a token could be counted
         kept: copies of the weights that are kept aside
         reading: what samples take that are on their way
@@ -159,7 +159,7 @@ def memory_plan(
         columns=sum(field.width for field in fields),
         rule=rule,
         batch_size=settings.batch_size,
-        hidden=settings.hidden if settings.model == "deepfm" else None,
+        hidden=settings.layers,
         counted=rule.most_counted(examples or 0, widest, settings.batch_size),
         kept=kept,
         reading=reading,

@@ -1,65 +1,83 @@
-"""From a dataset to a new model."""
+"""The recommender models by name: an entry is all that the rest of the package asks of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    from freqsgd.nn.fm import FM
 
-from freqsgd.errors import DataError
-from freqsgd.nn.fm import FM, DeepFM
-from freqsgd.optimizers import Rule
-from freqsgd.recommender.settings import Settings
-from freqsgd.tables.dataset import Dataset
-from freqsgd.tables.fields import Field
-
-__all__ = ["build_model", "check", "frequencies_for", "new_model"]
+__all__ = ["MODELS", "Model", "model_of"]
 
 
-def new_model(fields: Sequence[Field], settings: Settings) -> FM:
-    """A new model for the fields of a sample; all tokens start at random."""
-    options: dict[str, Any] = {
-        "widths": [field.width for field in fields],
-        "init_scale": settings.init_scale,
-    }
-    sizes = [field.size for field in fields]
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(settings.seed)
-        if settings.model == "fm":
-            return FM(sizes, settings.vector_dim, **options)
-        options |= {"hidden": settings.hidden, "dropout": settings.dropout}
-        return DeepFM(sizes, settings.vector_dim, **options)
+@dataclass(frozen=True)
+class Model:
+    """A kind of model.
+
+    Its classes are named, and imported when they are used: commands read the names of models
+    without torch.
+
+    Args:
+        name: as ``--model`` takes it
+        title: as reports print it
+        dim: the size of the vectors in the paper, which is the default
+        network: whether it has a network, of ``hidden`` layers with ``dropout``, that torch runs
+        module: "module:class" of the model itself
+        engine: of the class that trains it
+        predictor: of the class that predicts with it
+    """
+
+    name: str
+    title: str
+    dim: int
+    network: bool
+    module: str
+    engine: str
+    predictor: str
+
+    def load(self, part: str) -> Any:
+        """Import the class of a part: "module", "engine" or "predictor"."""
+        module, _, name = getattr(self, part).partition(":")
+        return getattr(import_module(f"freqsgd.{module}"), name)
+
+    def options(self, hidden: tuple[int, ...], dropout: float) -> dict[str, Any]:
+        """Return the options of the network, if there is one."""
+        return {"hidden": hidden, "dropout": dropout} if self.network else {}
+
+    def shape(self, model: FM) -> dict[str, Any]:
+        """Return the arguments that build a model of the same shape again."""
+        names = ("sizes", "widths", "dim", *(("hidden", "dropout") if self.network else ()))
+        return {name: getattr(model, name) for name in names}
 
 
-def build_model(data: Dataset, settings: Settings) -> FM:
-    """A new model for a dataset; tokens that training never shows start at 0 and add nothing."""
-    model = new_model(data.fields, settings)
-    with torch.no_grad():
-        model.tokens.weight[torch.from_numpy(data.token_counts == 0)] = 0
-    return model
+MODELS = {
+    model.name: model
+    for model in (
+        Model(
+            "fm",
+            "FM",
+            dim=64,
+            network=False,
+            module="nn.fm:FM",
+            engine="recommender.engine:Engine",
+            predictor="recommender.predict:Predictor",
+        ),
+        Model(
+            "deepfm",
+            "DeepFM",
+            dim=16,
+            network=True,
+            module="nn.fm:DeepFM",
+            engine="recommender.engine:DeepEngine",
+            predictor="recommender.predict:DeepPredictor",
+        ),
+    )
+}
 
 
-def check(data: Dataset, settings: Settings) -> None:
-    """Refuse what training cannot use."""
-    chooses = settings.patience is not None
-    if len(data.splits.train) == 0 or (chooses and len(data.splits.validation) == 0):
-        raise DataError(
-            f"{data.name} has {len(data.splits.train)} rows to train on and "
-            f"{len(data.splits.validation)} to validate on: both must be at least 1"
-        )
-    rows = data.labels[data.splits.validation]
-    if chooses and rows.min() == rows.max():
-        raise DataError(
-            f"all {len(rows)} validation labels of {data.name} are {rows[0]}: there is no AUC to "
-            "choose by; give more rows or another split"
-        )
-
-
-def frequencies_for(data: Dataset, rule: Rule) -> Tensor | None:
-    """What a rule must be told of frequencies, if anything."""
-    if rule.optimizer != "fasgd":
-        return None
-    return torch.from_numpy(np.maximum(data.token_counts, 1) / len(data.splits.train)).float()
+def model_of(model: FM) -> Model:
+    """Return the entry of a module, or of its nearest base class that has one."""
+    entries = {each.load("module"): each for each in MODELS.values()}
+    return next(entries[base] for base in type(model).__mro__ if base in entries)

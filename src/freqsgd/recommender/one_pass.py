@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -16,42 +16,46 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from freqsgd.errors import DataError, DivergedError, InterruptedFitError
-from freqsgd.files import locked
+from freqsgd.errors import DataError, DivergedError
 from freqsgd.nn.fm import FM
 from freqsgd.optimizers import Rule
 from freqsgd.recommender import folder as model_folder
-from freqsgd.recommender.engine import engine_for
+from freqsgd.recommender.engine import engine_for, new_model
 from freqsgd.recommender.memory import check_memory, stream_plan
-from freqsgd.recommender.models import new_model
-from freqsgd.recommender.progressive import Progressive
-from freqsgd.recommender.settings import Settings
-from freqsgd.recommender.stream_pass import (
-    Pass,
-    StreamListener,
-    StreamProgress,
-    capped,
-    check_one_pass,
-    days_to_learn,
-    pass_settings,
-)
+from freqsgd.recommender.rate_grid import capped, check_optimizer
+from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.runs import checkpoint
-from freqsgd.runs.checkpoint import MODEL
-from freqsgd.runs.loop import Interrupt, check_loss, constant_loss
+from freqsgd.runs.documents import heading
 from freqsgd.runs.machine import forget_peak, peak_memory
-from freqsgd.runs.resume import CHECKPOINT, check_same, in_parts, part_of, refusing_others, used_for
+from freqsgd.runs.metrics import Progressive
+from freqsgd.runs.resume import CHECKPOINT, in_parts, part_of
+from freqsgd.runs.run import Run, check_loss, constant_loss
 from freqsgd.tables.stream import Batch, Chunk, Position, Stream, batches
 from freqsgd.tables.streaming_metrics import Tally
 
 __all__ = [
-    "LocalTrainer",
-    "Pass",
     "StreamListener",
     "StreamProgress",
     "StreamRun",
     "StreamTrainer",
+    "describe_stream",
     "fit_stream",
 ]
+
+
+@dataclass
+class StreamProgress:
+    """Where a run is."""
+
+    examples: int = 0  # learned
+    done: float = 0.0  # the part of the days to learn from, or of the evaluation, from 0 to 1
+    seconds: float = 0.0  # of reading and learning
+    ne: float | None = None  # of all examples so far
+    evaluating: bool = False
+
+
+StreamListener = Callable[[StreamProgress, dict[str, Any]], None]
+"""Called after each batch with where the run is and its record so far."""
 
 
 def fit_stream(
@@ -73,7 +77,7 @@ def fit_stream(
     Args:
         stream: the examples
         rule: the optimizer; its learning rate must be given. Without ``max_lr``, cfsgd's rates are
-            capped as :func:`~freqsgd.recommender.stream_pass.capped` says
+            capped as :func:`~freqsgd.recommender.rate_grid.capped` says
         settings: everything else
         plan: windows, checkpoints and days of evaluation
         threads: of the kernels; None for torch's number. FM's result does not depend on it
@@ -82,13 +86,13 @@ def fit_stream(
         listener: called after each batch with the progress and the record so far
     """
     rule = capped(rule, settings.batch_size)
-    trainer = LocalTrainer(stream, rule, settings, threads)
+    trainer = _LocalTrainer(stream, rule, settings, threads)
     run = StreamRun(stream, rule, settings, plan or Pass(), trainer, folder)
     record = run.start(resume, listener)
     return trainer.model.eval(), record
 
 
-class StreamRun:
+class StreamRun(Run):
     """A pass from its start, or from where it was left, to its end.
 
     Args:
@@ -100,6 +104,10 @@ class StreamRun:
         folder: keeps checkpoints while it lasts, and the model in the end
     """
 
+    planned = 1
+    settings: Settings
+    progress: StreamProgress
+
     def __init__(
         self,
         stream: Stream,
@@ -109,101 +117,64 @@ class StreamRun:
         trainer: StreamTrainer,
         folder: Path | None,
     ) -> None:
-        check_one_pass(rule, settings)
-        self.stream, self.rule, self.settings, self.plan = stream, rule, settings, plan
-        self.trainer, self.folder = trainer, folder
-        self.learned_days = days_to_learn(stream, plan)
+        _check(rule, settings)
         summary = stream.summary()
         del summary["rows"]
-        self.about = {**summary, "data": stream.fingerprint}
-        self.options = {
-            "rule": rule.plain,
-            "settings": pass_settings(settings),
-            "pass": asdict(plan),
-        }
+        options = {"rule": rule.plain, "settings": settings.of_one_pass, "pass": asdict(plan)}
+        about = {**summary, "data": stream.fingerprint}
+        super().__init__(rule, settings, options=options, about=about, folder=folder)
+        self.stream, self.plan, self.trainer, self.leads = stream, plan, trainer, trainer.leads
+        self.learned_days = _days_to_learn(stream, plan)
 
-    def start(self, resume: bool, listener: StreamListener | None) -> dict[str, Any]:
-        """Learn, or go on with what the folder holds; return the record."""
-        self._listener = listener or (lambda progress, record: None)
-        with locked(self.folder if self.trainer.leads else None):
-            used = None if self.folder is None else used_for(self.folder, resume)
-            if self.folder is not None and used == MODEL:
-                return self._finished(self.folder)
-            forget_peak()
-            self._begin()
-            if self.folder is not None and used == CHECKPOINT:
-                self._resume(self.folder)
-            if self.record["stopped"] is None:
-                self._go()
-        return self.record
-
-    def _begin(self) -> None:
+    def begin(self) -> None:
         """Build everything anew."""
-        settings, rule = self.settings, self.rule
+        forget_peak()
         self.trainer.begin()
-        self.logits = np.empty(settings.batch_size, np.float32)
-        self.progressive = Progressive(self.plan.window, self.stream.days)
+        self.torch_threads = self.trainer.torch_threads
+        self.logits = np.empty(self.settings.batch_size, np.float32)
+        self.progressive, self.evaluated = Progressive(self.plan.window, self.stream.days), Tally()
         self.progress = StreamProgress()
         self.position: Position | None = None  # where to go on
         self.dropped = 0  # malformed rows of all chunks so far
         self.skipped: list[str] = []  # files that were left out before the run was resumed
-        self.record: dict[str, Any] = {
-            "optimizer": rule.optimizer,
-            "lr": rule.lr,
-            "weight_decay": rule.weight_decay,
-            "weight_decay_rule": rule.decay_rule,
-            "max_lr": rule.law.max_lr,
-            "halflife": rule.halflife,
-            "count": rule.count,
-            "dense_lr": rule.dense_rate(settings.batch_size),
-            "seed": settings.seed,
-            "batch_size": settings.batch_size,
-            "options": self.options,
-            **self.trainer.about,
-            "epochs_planned": 1,
-            "epochs": [],
-            "best_epoch": None,
-            "stopped": None,
+
+    @property
+    def costs(self) -> dict[str, Any]:
+        """Bytes of weights and optimizer, and how they are spread."""
+        return self.trainer.about
+
+    def new_record(self) -> dict[str, Any]:
+        """Return the record of a run that has not taken a step."""
+        return {
+            **super().new_record(),
+            "halflife": self.rule.halflife,
+            "count": self.rule.count,
+            "dense_lr": self.rule.dense_rate(self.settings.batch_size),
             "windows": self.progressive.windows,
             "days": self.progressive.of_days,
         }
 
-    # ---- the pass --------------------------------------------------------------------------------
+    def agreed(self, flag: bool) -> bool:
+        """Tell whether any process of the run has the flag."""
+        return self.trainer.agreed(flag)
 
-    def _go(self) -> None:
-        evaluated = Tally()
-        try:
-            with Interrupt() as self._interrupt:
-                if not self.progress.evaluating:
-                    self._learn()
-                    if not self.trainer.finite():  # which no later example may tell
-                        raise DivergedError(self.trainer.steps - 1)
-                    self._check(
-                        self.progressive.lifetime(), self.progressive.positives, self.learned
-                    )
-                self._evaluate(evaluated)
-        except DivergedError as error:
-            self.progressive.end(self.progress.seconds)
-            evaluated.clear()
-            self._finish(evaluated)
-            self.record["stopped"] = "diverged"
-            self.record["error"] = f"{error} at lr {self.rule.lr:g}: try a smaller learning rate"
-            if self.folder is not None:  # nothing of the weights is worth keeping
-                self.trainer.save(self.folder, {}, self._description())
-            if self.trainer.agreed(self._interrupt.came):  # before the loss was seen
-                raise InterruptedFitError from None
-            return
-        self._finish(evaluated)
-        self.record["stopped"] = "end"
-        if self.folder is not None:
-            description = {"record": self.record, "data": {**self.about, "rows": self.learned}}
-            self.trainer.save_model(self.folder, description)
-            self._clean_up(self.folder)
+    # ---- the pass --------------------------------------------------------------------------------
 
     @property
     def learned(self) -> int:
         """Examples that were learned."""
         return self.progressive.examples
+
+    def _train(self) -> None:
+        if self.record["stopped"] is not None:  # it diverged before it was resumed
+            return
+        if not self.progress.evaluating:
+            self._learn()
+            if not self.trainer.finite():  # which no later example may tell
+                raise DivergedError(self.trainer.steps - 1)
+            self._check(self.progressive.lifetime(), self.progressive.positives, self.learned)
+        self._evaluate()
+        self.record["stopped"] = "end"
 
     def _learn(self) -> None:
         progress, every = self.progress, self.plan.checkpoint_examples
@@ -216,7 +187,8 @@ class StreamRun:
             progress.examples, progress.ne = self.learned, self.progressive.ne
             if every is not None and self.learned // every > before // every:
                 self._save()
-            self._tell(batch)
+            progress.done = batch.done
+            self.tell()
             start = time.perf_counter()
         self.progressive.end(progress.seconds)
         if self.learned == 0:
@@ -236,13 +208,15 @@ class StreamRun:
             self.progressive.add(logits[part], batch.labels[part], int(batch.days[first]))
         self.position = batch.position
 
-    def _evaluate(self, tally: Tally) -> None:
+    def _evaluate(self) -> None:
         """Score the last days."""
+        tally = self.evaluated
         for batch in self._batches(self.learned_days, len(self.stream.days)):
             tally.add(self.trainer.predict(batch.ids), batch.labels)
             if not math.isfinite(tally.sums[0]):
                 raise DivergedError(self.trainer.steps - 1)
-            self._tell(batch)
+            self.progress.done = batch.done
+            self.tell()
         negatives, positives = tally.counts
         if rows := negatives + positives:
             self._check(tally.metrics(), positives, rows)
@@ -264,22 +238,33 @@ class StreamRun:
             self.dropped = chunk.dropped
             yield chunk
 
-    def _tell(self, batch: Batch) -> None:
-        self.progress.done = batch.done
-        self._listener(self.progress, self.record)
-        if self.trainer.agreed(self._interrupt.came):
-            self._save()
-            raise InterruptedFitError
+    def _place(self, step: int) -> str:
+        return f" at lr {self.rule.lr:g}"
 
-    def _finish(self, evaluated: Tally) -> None:
-        """Complete the record."""
-        seconds, rows = self.progress.seconds, sum(evaluated.counts)
-        progressive = self.progressive.lifetime()
+    def _end_diverged(self) -> None:
+        self.progressive.end(self.progress.seconds)
+        self.evaluated.clear()
+        self._complete()
+        if self.folder is not None:  # nothing of the weights is worth keeping
+            self.trainer.save(self.folder, {}, self._describe())
+
+    def _finish(self) -> None:
+        if self.record["stopped"] == "diverged":
+            return
+        self._complete()
+        if self.folder is not None:
+            description = {"record": self.record, "data": {**self.about, "rows": self.learned}}
+            self.trainer.save_model(self.folder, description)
+            self.clean_up()
+
+    def _complete(self) -> None:
+        """Add to the record what is known in the end."""
+        seconds, rows = self.progress.seconds, sum(self.evaluated.counts)
         self.record |= {
-            **self.trainer.about,
+            **self.costs,
             "examples": self.learned,
-            **{f"train_{key}": value for key, value in progressive.items()},
-            **{f"test_{key}": value for key, value in evaluated.metrics().items()},
+            **{f"train_{key}": value for key, value in self.progressive.lifetime().items()},
+            **{f"test_{key}": value for key, value in self.evaluated.metrics().items()},
             "test_rows": rows or None,
             "seconds": seconds,
             "samples_per_second": self.learned / seconds if seconds else None,
@@ -293,51 +278,37 @@ class StreamRun:
 
     # ---- checkpoints -----------------------------------------------------------------------------
 
-    def _description(self) -> dict[str, Any]:
+    def _describe(self) -> dict[str, Any]:
         return {
-            "progress": asdict(self.progress),
+            **super()._describe(),
             "progressive": self.progressive.state,
             "position": self.position,
             "skipped": self._skipped(),
             "samples": self.trainer.samples,
             "steps": self.trainer.steps,
-            "data": self.about,
             "shape": {
                 "sizes": [field.size for field in self.stream.fields],
                 "dim": self.settings.vector_dim,
             },
-            "torch_threads": self.trainer.torch_threads,
-            "record": self.record,
         }
+
+    def _tallies(self) -> dict[str, Tensor]:
+        sums = self.progressive.sums
+        return in_parts(tallies={name: torch.from_numpy(each) for name, each in sums.items()})
 
     def _save(self) -> None:
         if self.folder is not None:
-            tallies = in_parts(tallies=self.progressive.tensors)
-            self.trainer.save(self.folder, tallies, self._description())
-
-    def _finished(self, folder: Path) -> dict[str, Any]:
-        """What a run that came to its end has told."""
-        saved = self._check_same(folder / MODEL)
-        self.trainer.load_model(folder)
-        self._clean_up(folder)
-        record: dict[str, Any] = saved["record"]
-        return record
-
-    def _resume(self, folder: Path) -> None:
-        """Go on from a checkpoint."""
-        self._check_same(folder / CHECKPOINT)
-        with refusing_others(folder / CHECKPOINT):
-            self._load(folder)
+            self.trainer.save(self.folder, self._tallies(), self._describe())
 
     def _load(self, folder: Path) -> None:
-        saved = self.trainer.load(folder, in_parts(tallies=self.progressive.tensors))
+        saved = self.trainer.load(folder, self._tallies())
         self.record = saved["record"]
         self.progress = StreamProgress(**saved["progress"])
         if self.record["stopped"] is not None:
             return
         self.progressive.load(saved["progressive"])
         self.record |= {
-            **self.trainer.about,
+            **self.costs,
             "windows": self.progressive.windows,
             "days": self.progressive.of_days,
         }
@@ -345,16 +316,43 @@ class StreamRun:
         self.dropped = self.position.dropped
         self.skipped = saved["skipped"]
 
-    def _check_same(self, path: Path) -> dict[str, Any]:
-        saved = checkpoint.describe(path)
-        check_same(path, saved, self.about, self.options, self.trainer.torch_threads)
-        return saved
+    def load_model(self, folder: Path) -> None:
+        """Take the model that a finished run has left."""
+        self.trainer.load_model(folder)
 
-    def _clean_up(self, folder: Path) -> None:
-        """Remove what a finished run needs no longer."""
-        if self.trainer.leads:
-            for path in (folder / CHECKPOINT, *folder.glob(".*.tmp")):
-                path.unlink(missing_ok=True)
+
+def _check(rule: Rule, settings: Settings) -> None:
+    """Refuse what one pass cannot do."""
+    if rule.lr is None:
+        raise DataError(f"one pass needs a learning rate for {rule.optimizer}: give lr")
+    check_optimizer(rule)
+    if settings.lr_decay != "constant":
+        raise DataError(
+            f"lr_decay {settings.lr_decay} needs to know how many examples will come: in one "
+            "pass the learning rate is constant"
+        )
+
+
+def _days_to_learn(stream: Stream, plan: Pass) -> int:
+    """How many days are learned from; the others are for evaluation."""
+    days = len(stream.days)
+    if days == 1:
+        return 1
+    if plan.evaluation_days >= days:
+        raise DataError(
+            f"{stream.name} has {days} days: with {plan.evaluation_days} for evaluation there is "
+            "none to learn from"
+        )
+    return days - plan.evaluation_days
+
+
+def describe_stream(
+    stream: Stream, settings: Settings, threads: int | None, command: str | None = None
+) -> dict[str, Any]:
+    """Return the content of ``results.json`` without runs."""
+    splits = {"train": 0, "test": 0}
+    results = heading(stream.summary(), splits, settings.about_model, threads, command)
+    return {**results, "one_pass": True}
 
 
 class StreamTrainer(Protocol):
@@ -413,7 +411,7 @@ class StreamTrainer(Protocol):
         """Take what a run that came to its end has left."""
 
 
-class LocalTrainer:
+class _LocalTrainer:
     """Training in this process."""
 
     leads = True
@@ -425,7 +423,6 @@ class LocalTrainer:
         self.lrs = np.array([rule.law.lr])
 
     def begin(self) -> None:
-        """Build everything anew, or refuse what does not fit."""
         settings = self.settings
         check_memory(stream_plan(self.stream, self.rule, settings))
         self.model: FM = new_model(self.stream.fields, settings)
@@ -441,17 +438,14 @@ class LocalTrainer:
 
     @property
     def samples(self) -> int:
-        """Learned so far."""
         return self.engine.samples
 
     @property
     def steps(self) -> int:
-        """Taken so far."""
         return self.engine.steps
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the record tells of it."""
         return {
             "state_bytes": self.engine.state_bytes,
             "state_rule": self.rule.keeps,
@@ -461,30 +455,25 @@ class LocalTrainer:
     def learn(
         self, ids: NDArray[np.int32], labels: NDArray[np.uint8], logits: NDArray[np.float32]
     ) -> None:
-        """Take one step; ``logits`` takes the log odds before it."""
         for _ in self.engine.train(ids, labels, self.order[: len(labels)], self.lrs, logits=logits):
             pass
 
     def predict(self, ids: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Log odds of samples."""
         return self.engine.predict(ids)
 
     def finite(self) -> bool:
-        """Whether all weights are numbers."""
         norms = (torch.linalg.vector_norm(each.detach()) for each in self.model.parameters())
         return all(math.isfinite(norm) for norm in norms)
 
-    def agreed(self, flag: bool) -> bool:
-        """The flag: there is no other process."""
+    def agreed(self, flag: bool) -> bool:  # there is no other process
         return flag
 
     def save(self, folder: Path, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
-        """Write a checkpoint, with some tensors of the run; without, the weights stay behind."""
+        # Without tensors of the run the weights stay behind too.
         whole = {**self._tensors(), **tensors} if tensors else {}
         checkpoint.save(folder / CHECKPOINT, whole, description)
 
     def load(self, folder: Path, tensors: dict[str, Tensor]) -> dict[str, Any]:
-        """Go on from a checkpoint, whose tensors are read into those of the run."""
         path = folder / CHECKPOINT
         model_folder.check_whole(path, checkpoint.describe(path))
         loaded, saved = checkpoint.load(path, {**self._tensors(), **tensors})
@@ -495,11 +484,9 @@ class LocalTrainer:
         return saved
 
     def save_model(self, folder: Path, description: dict[str, Any]) -> None:
-        """Write the model's folder."""
         model_folder.save_model(folder, self.model, self.stream, description)
 
     def load_model(self, folder: Path) -> None:
-        """Take the model of a run that came to its end."""
         self.model = model_folder.load_model(folder)[0]
 
     def _tensors(self) -> dict[str, Tensor]:

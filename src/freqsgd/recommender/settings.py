@@ -1,13 +1,27 @@
-"""What all optimizers of a comparison share."""
+"""Settings of training, and presets: those that were found for known datasets."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
-__all__ = ["MODELS", "Settings"]
+from freqsgd.errors import DataError
+from freqsgd.optimizers import ALIKE, OPTIMIZERS, Rule
+from freqsgd.recommender.models import MODELS, Model
 
-MODELS = {"fm": 64, "deepfm": 16}  # and their dimensions in the paper
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = [
+    "PRESETS",
+    "AnySettings",
+    "Pass",
+    "Settings",
+    "preset",
+    "text_preset",
+    "with_preset",
+]
 
 
 @dataclass(frozen=True)
@@ -59,22 +73,146 @@ class Settings:
             raise ValueError(f"seed must be a number from 0 to 2^31 - 1, got {self.seed}")
 
     @property
+    def kind(self) -> Model:
+        """The model's entry in the registry."""
+        return MODELS[self.model]
+
+    @property
     def vector_dim(self) -> int:
         """The size of the vectors."""
-        return MODELS[self.model] if self.dim is None else self.dim
+        return self.kind.dim if self.dim is None else self.dim
+
+    @property
+    def layers(self) -> tuple[int, ...] | None:
+        """The hidden layers of the network; None for a model without one."""
+        return self.hidden if self.kind.network else None
 
     @property
     def about_model(self) -> dict[str, Any]:
         """The model, as ``results.json`` describes it."""
-        hidden = list(self.hidden) if self.model == "deepfm" else []
-        return {"name": self.model, "dim": self.vector_dim, "hidden": hidden}
+        return {"name": self.model, "dim": self.vector_dim, "hidden": list(self.layers or ())}
 
     @property
     def plain(self) -> dict[str, Any]:
         """The settings that apply to the model, as JSON reads them back: lists for tuples."""
-        only_deep = () if self.model == "deepfm" else ("hidden", "dropout")
+        others = () if self.kind.network else ("hidden", "dropout")
         return {
             key: list(value) if isinstance(value, tuple) else value
             for key, value in asdict(self).items()
-            if key not in only_deep
+            if key not in others
         }
+
+    @property
+    def of_one_pass(self) -> dict[str, Any]:
+        """Those of them that mean something in one pass."""
+        without = ("epochs", "patience", "lr_decay", "checkpoint_steps")
+        return {k: v for k, v in self.plain.items() if k not in without}
+
+
+@dataclass(frozen=True)
+class Pass:
+    """How one pass over a stream is measured, saved and evaluated.
+
+    Args:
+        window: examples of a window of the metrics
+        checkpoint_examples: write a checkpoint after so many examples
+        evaluation_days: the last days, which are not learned from; none if there is one day only
+    """
+
+    window: int = 100_000
+    checkpoint_examples: int | None = None
+    evaluation_days: int = 1
+
+    def __post_init__(self) -> None:
+        for name, least in (("window", 1), ("checkpoint_examples", 1), ("evaluation_days", 0)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ValueError(f"{name} must be at least {least}, got {value}")
+
+
+_RATES = {
+    # the paper's Table 2
+    ("movielens-1m", "fm"): {"sgd": 10.0, "cfsgd": 1.0, "adagrad": 0.02, "adam": 0.001},
+    ("movielens-1m", "deepfm"): {"sgd": 0.01, "cfsgd": 2.0, "adagrad": 0.04, "adam": 0.002},
+    # the paper's Table 3
+    ("criteo", "fm"): {"sgd": 0.01, "cfsgd": 0.1, "adagrad": 0.01, "adam": 0.001},
+    ("criteo", "deepfm"): {"sgd": 0.01, "cfsgd": 0.01, "adagrad": 0.01, "adam": 0.001},
+    # by one rule from a grid: python -m benchmarks.synthetic_rates
+    ("synthetic", "fm"): {"sgd": 10.0, "cfsgd": 1.0, "adagrad": 0.03, "adam": 0.003},
+    ("synthetic", "deepfm"): {"sgd": 3.0, "cfsgd": 1.0, "adagrad": 0.1, "adam": 0.01},
+}
+_PAPER_PATIENCE = 2  # of the paper's datasets; shorter than the default, which is fair to slow runs
+_BEST: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
+    # what searches found best by validation AUC; docs/recommenders.md says how they do
+    ("movielens-1m", "fm"): {
+        "cfsgd": {
+            "lr": 3.0,
+            "lr_decay": "linear",
+            "epochs": 11,
+            "patience": 4,
+            "weight_decay": 5.4e-4,
+            "weight_decay_power": 0.5,
+            "max_lr": 135.0,
+            "linear_lr_scale": 0.3,
+            "linear_decay_scale": 2.0,
+        },
+        "adam": {"lr": 0.001, "weight_decay": 1e-5, "patience": 3},
+    },
+}
+PRESETS = ("paper", "best")
+
+
+def preset(name: str, dataset: str | None, model: str, optimizer: str) -> Mapping[str, Any] | None:
+    """Options of :class:`Rule` and :class:`Settings`; None if nothing is known of the dataset.
+
+    Example:
+        >>> preset("paper", "criteo", "fm", "cfsgd")
+        {'lr': 0.1, 'patience': 2}
+    """
+    _check_names(name, optimizer)
+    key = (dataset or "", model)
+    if name == "paper":
+        if key not in _RATES:
+            return None
+        found = {"lr": _RATES[key][ALIKE.get(optimizer, optimizer)]}
+        return found if dataset == "synthetic" else {**found, "patience": _PAPER_PATIENCE}
+    if optimizer not in _BEST.get(key, {}):
+        known = "; ".join(f"{' '.join(key)}: {', '.join(names)}" for key, names in _BEST.items())
+        raise DataError(
+            f"there is no best preset for {model} with {optimizer} here; known: {known}"
+        )
+    return _BEST[key][optimizer]
+
+
+def text_preset(name: str, model: str, loss: str, optimizer: str) -> Mapping[str, Any]:
+    """Options of word vectors, whatever the text.
+
+    Example:
+        >>> text_preset("paper", "cbow", "softmax", "adam")
+        {'max_norm': 1.0}
+    """
+    _check_names(name, optimizer)
+    if name != "paper":
+        raise DataError(f"there is no {name} preset for {model}; known: paper")
+    return {"max_norm": 1.0} if loss == "softmax" else {}
+
+
+def _check_names(preset: str, optimizer: str) -> None:
+    if optimizer not in OPTIMIZERS:
+        raise DataError(f"unknown optimizer {optimizer!r}; known: {', '.join(OPTIMIZERS)}")
+    if preset not in PRESETS:
+        raise DataError(f"unknown preset {preset!r}; known: {', '.join(PRESETS)}")
+
+
+AnySettings = TypeVar("AnySettings", bound="DataclassInstance")
+
+
+def with_preset(
+    rule: Rule, settings: AnySettings, values: Mapping[str, Any]
+) -> tuple[Rule, AnySettings]:
+    """Give options the values of a preset."""
+    of_rule = {each.name for each in fields(Rule)}
+    return (
+        replace(rule, **{name: value for name, value in values.items() if name in of_rule}),
+        replace(settings, **{name: value for name, value in values.items() if name not in of_rule}),
+    )

@@ -10,29 +10,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freqsgd.errors import InterruptedFitError
-from freqsgd.files import locked
+from freqsgd.errors import DataError
 from freqsgd.nn.fm import FM
 from freqsgd.optimizers import Rule
 from freqsgd.recommender import diagnosis
 from freqsgd.recommender import folder as model_folder
-from freqsgd.recommender.engine import Engine, engine_for
+from freqsgd.recommender.engine import Engine, build_model, engine_for, frequencies_for
 from freqsgd.recommender.find_lr import with_lr
 from freqsgd.recommender.memory import check_memory, memory_plan
-from freqsgd.recommender.metrics import (
+from freqsgd.recommender.settings import Settings
+from freqsgd.runs.documents import heading
+from freqsgd.runs.epochs import EpochRun, Listener
+from freqsgd.runs.metrics import (
     auc,
     auc_by_frequency,
     cross_entropy,
+    frequency_classes,
     normalized_entropy,
 )
-from freqsgd.recommender.models import build_model, check, frequencies_for
-from freqsgd.recommender.settings import Settings
-from freqsgd.runs.documents import heading
-from freqsgd.runs.loop import Listener, Progress, Run, check_loss, constant_loss
-from freqsgd.runs.metrics import frequency_classes
+from freqsgd.runs.run import check_loss, constant_loss
 from freqsgd.tables.dataset import Dataset
 
-__all__ = ["InterruptedFitError", "Progress", "fit"]
+__all__ = ["describe", "fit"]
 
 
 def fit(
@@ -68,13 +67,14 @@ def fit(
         >>> record["stopped"]
         'epochs'
     """
-    with locked(folder):
-        run = _Run(data, rule, settings or Settings(), threads, folder, diagnose)
-        return run.start(resume, listener)
+    run = _Run(data, rule, settings or Settings(), threads, folder, diagnose)
+    record = run.start(resume, listener)
+    return run.model, record
 
 
-class _Run(Run[FM]):
+class _Run(EpochRun[FM]):
     speed = "samples_per_second"
+    settings: Settings
     engine: Engine
 
     def __init__(
@@ -86,45 +86,47 @@ class _Run(Run[FM]):
         folder: Path | None,
         diagnose: bool,
     ) -> None:
-        check(data, settings)
-        expected = settings.epochs * len(data.splits.train)
-        check_memory(memory_plan(data.fields, rule, settings, examples=expected, kept=1))
-        asked, rule = rule, with_lr(data, rule, settings, threads=threads)
-        model = build_model(data, settings)
+        _check_data(data, settings)
         train = data.splits.train
+        options: dict[str, Any] = {"rule": rule.plain, "settings": settings.plain}
         batch_size = min(settings.batch_size, len(train))
-        engine = engine_for(
-            model,
-            rule,
-            seed=settings.seed,
-            batch_size=batch_size,
-            threads=threads,
-            frequencies=frequencies_for(data, rule),
-            expected=expected,
-        )
-        options: dict[str, Any] = {"rule": asked.plain, "settings": settings.plain}
         super().__init__(
-            model,
-            engine,
             rule,
             settings,
             options={**options, "diagnose": True} if diagnose else options,
-            rows=train,
-            batch_size=batch_size,
             about={**data.summary(), "train_rows": len(train), "data": data.fingerprint},
             folder=folder,
+            rows=train,
+            batch_size=batch_size,
             size=len(train),
-            torch_threads=engine.torch_threads,
-            keeps=rule.keeps,
         )
-        self.data = data
+        self.data, self.threads, self.diagnose = data, threads, diagnose
         weights = None if data.weights is None else data.weights[train]
         self.base_rate = float(np.average(data.labels[train], weights=weights))
-        if diagnose:
-            self.record["diagnosis"] = {}
         steps = self.progress.steps
         self.batch_sizes = np.full(steps, float(batch_size))
         self.batch_sizes[-1] = len(train) - (steps - 1) * batch_size
+
+    def begin(self) -> None:
+        data, settings, threads = self.data, self.settings, self.threads
+        expected = settings.epochs * len(data.splits.train)
+        check_memory(memory_plan(data.fields, self.rule, settings, examples=expected, kept=1))
+        self.rule = with_lr(data, self.rule, settings, threads=threads)
+        self.model = build_model(data, settings)
+        self.engine = engine_for(
+            self.model,
+            self.rule,
+            seed=settings.seed,
+            batch_size=self._batch_size,
+            threads=threads,
+            frequencies=frequencies_for(data, self.rule),
+            expected=expected,
+        )
+        self.torch_threads = self.engine.torch_threads
+
+    def new_record(self) -> dict[str, Any]:
+        record = super().new_record()
+        return {**record, "diagnosis": {}} if self.diagnose else record
 
     def prepare(self) -> None:
         if self.record.get("diagnosis") == {}:  # a run that goes on has been looked at
@@ -179,8 +181,8 @@ class _Run(Run[FM]):
     def save_model(self, folder: Path, description: dict[str, Any]) -> None:
         model_folder.save_model(folder, self.model, self.data, description)
 
-    def load_model(self, folder: Path) -> tuple[FM, dict[str, Any]]:
-        return model_folder.load_model(folder)
+    def load_model(self, folder: Path) -> None:
+        self.model = model_folder.load_model(folder)[0]
 
     def _predict(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
         """Log odds and labels."""
@@ -196,6 +198,22 @@ class _Run(Run[FM]):
         if not math.isfinite(loss):
             return {"loss": None, "auc": None, "ne": None}
         return {"loss": loss, "auc": auc(logits, labels), "ne": normalized_entropy(loss, labels)}
+
+
+def _check_data(data: Dataset, settings: Settings) -> None:
+    """Refuse what training cannot use."""
+    chooses = settings.patience is not None
+    if len(data.splits.train) == 0 or (chooses and len(data.splits.validation) == 0):
+        raise DataError(
+            f"{data.name} has {len(data.splits.train)} rows to train on and "
+            f"{len(data.splits.validation)} to validate on: both must be at least 1"
+        )
+    rows = data.labels[data.splits.validation]
+    if chooses and rows.min() == rows.max():
+        raise DataError(
+            f"all {len(rows)} validation labels of {data.name} are {rows[0]}: there is no AUC to "
+            "choose by; give more rows or another split"
+        )
 
 
 def describe(

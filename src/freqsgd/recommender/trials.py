@@ -18,6 +18,7 @@ import numpy as np
 from freqsgd.errors import DataError
 from freqsgd.files import read_json, replacing
 from freqsgd.recommender.search_space import Point, Range, parameters, point_of, suggest
+from freqsgd.runs.resume import check_options
 
 __all__ = [
     "COMPLETE",
@@ -235,13 +236,7 @@ class Storage:
         ]
         if not saved:
             raise self._unusable("its studies are not of freqsgd tune")
-        then, now = _flat(saved[0]), _flat(about)
-        for name in now | then:
-            if now.get(name) != then.get(name):
-                raise DataError(
-                    f"cannot resume from {self.path}: it was made with {name} {then.get(name)}, "
-                    f"now {name} is {now.get(name)}; use the same options, or another --out"
-                )
+        check_options(self.path, saved[0], about, whole_names=True)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -274,12 +269,3 @@ def _open(path: Path) -> Any:
         "poolclass": NullPool,  # so that the file is closed after each use
     }
     return optuna.storages.RDBStorage(f"sqlite:///{TRIALS}", engine_kwargs=options)
-
-
-def _flat(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Values by their whole name."""
-    flat: dict[str, Any] = {}
-    for key, value in nested.items():
-        name = f"{prefix} {key}".strip()
-        flat |= _flat(value, name) if isinstance(value, dict) else {name: value}
-    return flat

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from freqsgd.errors import DataError
+from freqsgd.errors import DataError, InterruptedFitError
 from freqsgd.files import locked, write_json
 from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.recommender.find_lr import find_lr
@@ -24,7 +24,7 @@ from freqsgd.recommender.search_space import (
     typical_frequency,
 )
 from freqsgd.recommender.settings import Settings
-from freqsgd.recommender.training import InterruptedFitError, Progress, describe, fit
+from freqsgd.recommender.training import describe, fit
 from freqsgd.recommender.trials import (
     COMPLETE,
     DIVERGED,
@@ -38,6 +38,7 @@ from freqsgd.recommender.trials import (
     propose,
 )
 from freqsgd.runs.documents import MODELS, RESULTS
+from freqsgd.runs.epochs import Progress
 from freqsgd.tables.dataset import Dataset
 
 __all__ = ["SWEEP", "SearchState", "TuneProgress", "check_request", "tune"]
@@ -267,7 +268,7 @@ class _Search:
         settings = asdict(self.settings) | {"hidden": list(self.settings.hidden)}
         for name in ("init_scale", "lr_decay", "checkpoint_steps"):
             del settings[name]
-        if self.settings.model == "deepfm":  # whose network torch computes
+        if self.settings.kind.network:  # which torch computes
             settings["threads"] = torch.get_num_threads()
         return {
             "optimizers": sorted(self.spaces),

@@ -13,8 +13,8 @@ from freqsgd.errors import DataError
 from freqsgd.runs.checkpoint import MODEL
 
 __all__ = [
-    "BEFORE",
     "CHECKPOINT",
+    "check_options",
     "check_same",
     "check_unused",
     "in_parts",
@@ -25,7 +25,7 @@ __all__ = [
 
 CHECKPOINT = "checkpoint.safetensors"
 _FREE = ("checkpoint_steps", "checkpoint_examples")  # options that do not change the result
-BEFORE = {"count": "occurrence"}  # what holds for files that are older than the option
+_BEFORE = {"count": "occurrence"}  # what holds for files that are older than the option
 
 
 def used_for(folder: Path, resume: bool) -> str | None:
@@ -70,17 +70,29 @@ def check_same(
             f"cannot resume from {path}: the data has changed since it was written "
             f"({changed[0]}); use the same data, or another folder"
         )
-    now, then = (BEFORE | _flat(each) for each in (options, options_then))
+    now, then = dict(options), dict(options_then)
     if torch_threads is not None and "torch_threads" in saved:
         now["threads"], then["threads"] = torch_threads, saved["torch_threads"]
-    names = [k for k in {**now, **then} if k not in _FREE]
-    differing = [k for k in names if now.get(k) != then.get(k)]
-    if differing:
-        name = differing[0]
-        raise DataError(
-            f"cannot resume from {path}: it was written with {name} {then.get(name)}, now "
-            f"{name} is {now.get(name)}; use the same options, or another folder"
-        )
+    check_options(path, then, now)
+
+
+def check_options(
+    path: Path, then: dict[str, Any], now: dict[str, Any], *, whole_names: bool = False
+) -> None:
+    """Refuse to go on with other options than those a file was written with.
+
+    Args:
+        path: of the file
+        then, now: options by name; some may be dicts of others
+        whole_names: name an option of a dict after both, as in "settings dim"
+    """
+    then, now = (_BEFORE | _flat(each, whole_names) for each in (then, now))
+    for name in now | then:
+        if name not in _FREE and now.get(name) != then.get(name):
+            raise DataError(
+                f"cannot resume from {path}: it was written with {name} {then.get(name)}, now "
+                f"{name} is {now.get(name)}; use the same options and data, or another folder"
+            )
 
 
 @contextmanager
@@ -108,8 +120,9 @@ def part_of(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
 
-def _flat(options: dict[str, Any]) -> dict[str, Any]:
+def _flat(options: dict[str, Any], whole_names: bool, prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in options.items():
-        flat |= _flat(value) if isinstance(value, dict) else {key: value}
+        name = f"{prefix}{key}" if whole_names else key
+        flat |= _flat(value, whole_names, f"{name} ") if isinstance(value, dict) else {name: value}
     return flat

@@ -19,10 +19,9 @@ from freqsgd.nn.fm import DeepFM, deep_network, draw_rows, is_huge, start_bound
 from freqsgd.optim import CFSGD
 from freqsgd.optimizers import Rule
 from freqsgd.recommender import folder as model_folder
-from freqsgd.recommender.models import new_model
-from freqsgd.recommender.one_pass import StreamRun
-from freqsgd.recommender.settings import Settings
-from freqsgd.recommender.stream_pass import Pass, StreamListener, pass_settings
+from freqsgd.recommender.engine import new_model
+from freqsgd.recommender.one_pass import StreamListener, StreamRun
+from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.runs import checkpoint
 from freqsgd.runs.checkpoint import MODEL
 from freqsgd.runs.machine import available_memory
@@ -78,8 +77,7 @@ class ShardedTrainer:
     def begin(self) -> None:
         """Build everything anew, or refuse what does not fit."""
         self._check_memory()
-        deep = self.settings.model == "deepfm"
-        bare = ShardedFM(self.layout, self.settings.hidden if deep else None, self.settings.dropout)
+        bare = ShardedFM(self.layout, self.settings.layers, self.settings.dropout)
         self.model: Any = shard(bare, lr=self.rule.law.lr, sharding=self.sharding)
         self.rows = list(rows_by_weight(self.model).values())
         draw_start(self.stream.fields, self.settings, self.rows, bare, self.layout)
@@ -209,11 +207,11 @@ class ShardedTrainer:
             "sizes": layout.sizes,
             "widths": layout.widths,
             "dim": layout.dim,
+            **settings.kind.options(settings.hidden, settings.dropout),
         }
-        if settings.model == "deepfm":
-            shape |= {"hidden": settings.hidden, "dropout": settings.dropout}
         if self.leads:
-            model_folder.write_folder(folder, self._dense(), shape, self.stream, description)
+            dense, name = self._dense(), settings.model
+            model_folder.write_folder(folder, dense, name, shape, self.stream, description)
         self._saved(folder, description)
 
     def _save_rows(self, folder: Path) -> dict[str, Any]:
@@ -280,7 +278,7 @@ _SOME = 1 << 20  # rows that are drawn at a time
 def draw_start(
     fields: Sequence[Field], settings: Settings, held: list[Rows], model: ShardedFM, layout: Layout
 ) -> None:
-    """Give a new model the weights that :func:`~freqsgd.recommender.models.new_model` would."""
+    """Give a new model the weights that :func:`~freqsgd.recommender.engine.new_model` would."""
     for rows in held:
         rows.weight.zero_()
     if is_huge((sum(layout.sizes), layout.dim + 1)):
@@ -347,7 +345,7 @@ def fit_sharded(
         agree(
             {
                 **rule.plain,
-                **pass_settings(settings),
+                **settings.of_one_pass,
                 **asdict(plan),
                 "sharding": sharding,
                 "resume": resume,

@@ -14,12 +14,12 @@ import torch
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError, DataWarning
-from freqsgd.files import locked
 from freqsgd.nn.word2vec import CBOW, SkipGram, WordModel
 from freqsgd.optimizers import Rule
 from freqsgd.runs.documents import heading
-from freqsgd.runs.loop import Listener, Run, check_loss
+from freqsgd.runs.epochs import EpochRun, Listener
 from freqsgd.runs.machine import available_memory
+from freqsgd.runs.run import check_loss
 from freqsgd.words.corpus import Corpus, Paragraphs
 from freqsgd.words.engine import WordEngine
 from freqsgd.words.folder import load_words, save_words
@@ -57,9 +57,9 @@ def fit_text(
         >>> model.vectors.shape
         torch.Size([5, 8])
     """
-    with locked(folder):
-        run = _Run(corpus, rule, settings or TextSettings(), threads, folder)
-        return run.start(resume, listener)
+    run = _Run(corpus, rule, settings or TextSettings(), threads, folder)
+    record = run.start(resume, listener)
+    return run.model, record
 
 
 def word_engine(
@@ -97,8 +97,9 @@ def compile_kernels(rule: Rule, settings: TextSettings) -> None:
         pass
 
 
-class _Run(Run[WordModel]):
+class _Run(EpochRun[WordModel]):
     speed = "words_per_second"
+    settings: TextSettings
     engine: WordEngine
 
     def __init__(
@@ -111,26 +112,30 @@ class _Run(Run[WordModel]):
     ) -> None:
         check_text(corpus, settings)
         check_rule(rule, settings)
-        asked, cut = rule, within(settings, corpus)
-        rule = with_default_lr(rule, cut, corpus.counts)
-        model = new_model(len(corpus.words), settings)
-        softmax = settings.loss == "softmax"
+        cut = within(settings, corpus)
         super().__init__(
-            model,
-            word_engine(model, rule, cut, corpus.counts, threads),
-            rule,
+            with_default_lr(rule, cut, corpus.counts),
             settings,
-            options={"rule": asked.plain, "settings": _that_apply(settings)},
-            rows=np.arange(len(corpus.train)),
-            batch_size=settings.batch_size,
+            options={"rule": rule.plain, "settings": _that_apply(settings)},
             about={**corpus.summary(), "data": corpus.fingerprint},
             folder=folder,
+            rows=np.arange(len(corpus.train)),
+            batch_size=settings.batch_size,
             size=corpus.train.raw_words,
             columns=(2,),
-            torch_threads=threads or torch.get_num_threads() if softmax else None,
-            keeps=_keeps(rule),
         )
-        self.corpus, self.cut = corpus, cut
+        self.corpus, self.cut, self.threads = corpus, cut, threads
+        if settings.loss == "softmax":
+            self.torch_threads = threads or torch.get_num_threads()
+
+    def begin(self) -> None:
+        counts = self.corpus.counts
+        self.model = new_model(len(counts), self.settings)
+        self.engine = word_engine(self.model, self.rule, self.cut, counts, self.threads)
+
+    @property
+    def keeps(self) -> str:  # here there are no linear weights
+        return "one float per row" if self.rule.optimizer == "rowwise-adagrad" else self.rule.keeps
 
     def prepare(self) -> None:
         compile_kernels(self.rule, self.cut)
@@ -182,14 +187,8 @@ class _Run(Run[WordModel]):
     def save_model(self, folder: Path, description: dict[str, Any]) -> None:
         save_words(folder, self.model, self.corpus.words, self.corpus.counts, description)
 
-    def load_model(self, folder: Path) -> tuple[WordModel, dict[str, Any]]:
-        model, _, _, description = load_words(folder)
-        return model, description
-
-
-def _keeps(rule: Rule) -> str:
-    """Return what the optimizer keeps, in words; here there are no linear weights."""
-    return "one float per row" if rule.optimizer == "rowwise-adagrad" else rule.keeps
+    def load_model(self, folder: Path) -> None:
+        self.model = load_words(folder)[0]
 
 
 def _that_apply(settings: TextSettings) -> dict[str, Any]:

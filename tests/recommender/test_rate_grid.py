@@ -7,13 +7,13 @@ import json
 import pytest
 import torch
 
+from freqsgd.compare import compare as compare_runs
 from freqsgd.errors import DataError
 from freqsgd.optimizers import Rule
-from freqsgd.recommender.compare_streams import RateStore, compare_streams
 from freqsgd.recommender.folder import load_model
-from freqsgd.recommender.one_pass import Pass, fit_stream
-from freqsgd.recommender.settings import Settings
-from freqsgd.recommender.stream_pass import GRIDS
+from freqsgd.recommender.one_pass import fit_stream
+from freqsgd.recommender.rate_grid import GRIDS, RateStore
+from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.tables.clicks import ClickLog, ClickStream
 from tests.recommender.streams import MemoryStream
 
@@ -22,7 +22,7 @@ TIMES = ("seconds", "samples_per_second", "peak_memory_bytes")
 
 
 def compare(*rules, **options):
-    return compare_streams(MemoryStream(), rules, SETTINGS, threads=1, **options)
+    return compare_runs(MemoryStream(), rules, SETTINGS, threads=1, **options)
 
 
 def timeless(results):
@@ -103,7 +103,7 @@ def test_examples_are_counted_and_described():
 
 def test_generated_clicks_tell_the_best_possible():
     stream = ClickStream(ClickLog((30, 20), (1.0, 1.0), days=3, rows=500))
-    results = compare_streams(stream, [Rule("sgd", 0.5)], SETTINGS, threads=1)
+    results = compare_runs(stream, [Rule("sgd", 0.5)], SETTINGS, threads=1)
     train, test = stream.truth(0, 2), stream.truth(2, 3)
     assert results["best_possible"] == {
         "train_ne": train.ne,
@@ -115,8 +115,8 @@ def test_generated_clicks_tell_the_best_possible():
 @pytest.mark.parametrize(("days", "plan"), [(1, Pass()), (2, Pass(evaluation_days=0))])
 def test_without_evaluation_days_nothing_is_told_of_them(days, plan, tmp_path):
     stream = ClickStream(ClickLog((50, 20), (1.0, 1.0), days=days, rows=500))
-    results = compare_streams(
-        stream, [Rule("adagrad", 0.03)], SETTINGS, plan, threads=1, out=tmp_path
+    results = compare_runs(
+        stream, [Rule("adagrad", 0.03)], SETTINGS, plan=plan, threads=1, out=tmp_path
     )
     best = {"train_ne": stream.truth(0, days).ne, "test_ne": None, "test_auc": None}
     assert results["best_possible"] == best
@@ -164,14 +164,12 @@ def test_a_folder_with_rates_is_not_taken_twice_and_not_for_other_options(tmp_pa
     with pytest.raises(DataError, match="holds results already"):
         compare(Rule("sgd", 0.5), out=tmp_path)
     longer = Settings(dim=4, batch_size=50, epochs=7, patience=None)  # which means nothing here
-    compare_streams(MemoryStream(), [Rule("sgd", 0.5)], longer, out=tmp_path, resume=True)
+    compare_runs(MemoryStream(), [Rule("sgd", 0.5)], longer, out=tmp_path, resume=True)
     other = Settings(dim=4, batch_size=51)
     with pytest.raises(DataError, match="written with batch_size 50, now batch_size is 51"):
-        compare_streams(MemoryStream(), [Rule("sgd", 0.5)], other, out=tmp_path, resume=True)
+        compare_runs(MemoryStream(), [Rule("sgd", 0.5)], other, out=tmp_path, resume=True)
     with pytest.raises(DataError, match="written with data"):
-        compare_streams(
-            MemoryStream(seed=1), [Rule("sgd", 0.5)], SETTINGS, out=tmp_path, resume=True
-        )
+        compare_runs(MemoryStream(seed=1), [Rule("sgd", 0.5)], SETTINGS, out=tmp_path, resume=True)
     with pytest.raises(DataError, match=r"weight_decay 0\.0, now weight_decay is 0\.1"):
         compare(Rule("sgd", 0.5, weight_decay=0.1), out=tmp_path, resume=True)
     (tmp_path / "rates" / "sgd-0.5.json").write_text("{")

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from freqsgd.recommender.metrics import auc, cross_entropy, normalized_entropy
-from freqsgd.recommender.progressive import Progressive
+from freqsgd.runs.metrics import Progressive, auc, cross_entropy, normalized_entropy
 from freqsgd.tables.streaming_metrics import BINS, METRICS, Tally
 
 
@@ -141,8 +140,8 @@ def test_what_is_saved_goes_on_to_the_same_bits():
     for stop in range(16):
         first, second = Progressive(150, ("a", "b")), Progressive(150, ("a", "b"))
         feed(first, logits, labels, days, 64, range(stop))
-        for name, tensor in second.tensors.items():
-            tensor.copy_(first.tensors[name])
+        for name, array in second.sums.items():
+            array[:] = first.sums[name]
         second.load(first.state)
         feed(second, logits, labels, days, 64, range(stop, 16))
         assert second.state == whole.state

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import log_loss, roc_auc_score
 
-from freqsgd.recommender.metrics import (
+from freqsgd.runs.metrics import (
     auc,
     auc_by_frequency,
     cross_entropy,
+    frequency_classes,
     normalized_entropy,
 )
-from freqsgd.runs.metrics import frequency_classes
 
 
 @given(st.lists(st.tuples(st.integers(-5, 5), st.booleans()), min_size=2, max_size=60))

@@ -1,0 +1,212 @@
+"""The learning rates that one pass tries, and the finished ones of a comparison."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from freqsgd.errors import DataError
+from freqsgd.files import make_folder, read_json, write_json
+from freqsgd.optimizers import Rule
+from freqsgd.runs.resume import check_options
+
+__all__ = [
+    "GRIDS",
+    "RATES",
+    "RateStore",
+    "best_of",
+    "candidates",
+    "capped",
+    "check_optimizer",
+]
+
+_MOST = 0.03
+GRIDS = {
+    # a factor of about 3 apart, around the best of clicks-small for batches of 1,024
+    "sgd": (1.0, 3.0, 10.0, 30.0, 100.0),
+    "cfsgd": (0.1, 0.3, 1.0, 3.0, 10.0),
+    "adagrad": (0.003, 0.01, 0.03, 0.1, 0.3),
+    "rowwise-adagrad": (0.003, 0.01, 0.03, 0.1, 0.3),
+    "adam": (0.0003, 0.001, 0.003, 0.01, 0.03),
+}
+
+
+def check_optimizer(rule: Rule) -> None:
+    """Refuse an optimizer that cannot learn from a stream."""
+    if rule.optimizer not in GRIDS:
+        raise DataError(
+            f"{rule.optimizer} must know beforehand how often each token will occur, which a "
+            "stream does not tell: use cfsgd, which counts as it goes"
+        )
+
+
+def candidates(rule: Rule, batch_size: int) -> list[Rule]:
+    """The rule at its own learning rate, or at each of its optimizer's grid.
+
+    Where batches are counted, rates of the grid are times the root of the batch size.
+
+    Example:
+        >>> [rule.lr for rule in candidates(Rule("cfsgd"), batch_size=1024)]
+        [0.1, 0.3, 1.0, 3.0, 10.0]
+        >>> [rule.lr for rule in candidates(Rule("cfsgd", count="batch"), batch_size=1024)]
+        [3.2, 9.6, 32.0, 96.0, 320.0]
+    """
+    check_optimizer(rule)
+    if rule.lr is not None:
+        return [rule]
+    scale = math.sqrt(batch_size) if rule.count == "batch" else 1.0
+    return [replace(rule, lr=float(f"{scale * lr:.3g}")) for lr in GRIDS[rule.optimizer]]
+
+
+def capped(rule: Rule, batch_size: int) -> Rule:
+    """The rule with a cap on a token's rate, for cfsgd if it has none and counts occurrences.
+
+    A token that is new after n examples would have the rate lr * sqrt(n), whatever n. A single
+    occurrence moves a row by its rate / batch size, times its gradient: the cap keeps that at 3% of
+    lr at most, so it grows with the batch. Where batches are counted there is no cap unless it is
+    asked for: TorchRec, which counts them, knows none.
+
+    Example:
+        >>> capped(Rule("cfsgd", lr=2.0), batch_size=1000).max_lr
+        60.0
+    """
+    open_ = rule.optimizer == "cfsgd" and rule.max_lr is None and rule.count == "occurrence"
+    if not open_ or rule.lr is None:
+        return rule
+    return replace(rule, max_lr=_MOST * rule.lr * batch_size)
+
+
+def best_of(
+    rules: list[Rule],
+    train: Callable[[Rule, Path | None], dict[str, Any]],
+    store: RateStore | None,
+    model: Path | None,
+) -> dict[str, Any]:
+    """Train at several rates; return the record of the best, which tells of the others too.
+
+    Args:
+        rules: one optimizer at its rates
+        train: trains at a rate, in a folder
+        store: of the rates that are finished; None to keep none
+        model: the folder of the best model
+    """
+    records: list[dict[str, Any]] = []
+    best = 0
+    if store is not None:
+        store.check_rates(rules)
+    for number, rule in enumerate(rules):
+        record = None if store is None else store.record(rule)
+        if record is None:
+            record = train(rule, None if store is None else store.place(rule))
+            if store is not None:
+                store.keep(rule, record)
+        records.append(record)
+        best = min(best, number, key=lambda k: _loss(records[k]))
+        if store is not None and model is not None:
+            store.settle(rule, model, best == number and "error" not in record)
+    search = [
+        {"lr": record["lr"], "train_ne": record["train_ne"], "test_ne": record["test_ne"],
+         "error": record.get("error")}
+        for record in records
+    ]  # fmt: skip
+    at_edge = len(rules) > 1 and best in (0, len(rules) - 1)
+    return {**records[best], "search": search, "search_edge": at_edge}
+
+
+def _loss(record: dict[str, Any]) -> float:
+    """What the best rate has least of; a rate that diverged is worse than any other."""
+    ne = record["train_ne"]
+    return float("inf") if ne is None or "error" in record else float(ne)
+
+
+RATES = "rates"
+
+
+class RateStore:
+    """The rates that are finished, so that a resumed comparison does not run them again.
+
+    A rate is trained in a folder of its own. When it ends its record is written, and then the
+    folder becomes that of the optimizer's model, or goes: what a kill leaves undone is done by
+    the next call of :meth:`settle`.
+
+    Args:
+        folder: of the comparison
+        shared: options of all rates; a record that was made with others is refused
+    """
+
+    def __init__(self, folder: Path, shared: dict[str, Any]) -> None:
+        self._folder, self._shared = folder, shared
+
+    def place(self, rule: Rule) -> Path:
+        """The folder in which a rate is trained."""
+        return self._folder / RATES / f"{rule.optimizer}-{rule.lr:g}"
+
+    def check_rates(self, rules: list[Rule]) -> None:
+        """Refuse what is not the beginning of a comparison of these rates of an optimizer.
+
+        Of the rates that are finished only the best has left its model, which might not be the
+        best of others.
+        """
+        found = set(self._folder.glob(f"{RATES}/{rules[0].optimizer}-[0-9]*.json"))
+        if found != {self._path(rule) for rule in rules[: len(found)]}:
+            rates = ", ".join(sorted(path.stem for path in found))
+            raise DataError(
+                f"{self._folder} holds a comparison of other rates ({rates}): use another --out"
+            )
+
+    def record(self, rule: Rule) -> dict[str, Any] | None:
+        """The record of a rate that is finished."""
+        path = self._path(rule)
+        if not path.exists():
+            return None
+        try:
+            saved = read_json(path.read_bytes(), dict)
+            record: dict[str, Any] = saved["record"]
+            then: dict[str, Any] = dict(saved["asked"])
+            if "checksum" in saved and saved["checksum"] != _checksum(saved):
+                raise ValueError("it was changed after it was written")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                f"{path} is damaged ({error}): remove it to run this rate again"
+            ) from error
+        check_options(path, then, self._asked(rule))
+        return record
+
+    def keep(self, rule: Rule, record: dict[str, Any]) -> None:
+        """Write the record of a rate that is finished."""
+        content: dict[str, Any] = {"asked": self._asked(rule), "record": record}
+        content["checksum"] = _checksum(content)
+        write_json(self._path(rule), content)
+
+    def settle(self, rule: Rule, model: Path, best: bool) -> None:
+        """The folder of a finished rate becomes that of the model if it is the best, or goes."""
+        place = self.place(rule)
+        if not place.exists():
+            return
+        if best:
+            shutil.rmtree(model, ignore_errors=True)
+            make_folder(model.parent)
+            place.replace(model)
+        else:
+            shutil.rmtree(place)
+
+    def _asked(self, rule: Rule) -> dict[str, Any]:
+        """Options, as JSON reads them back."""
+        asked: dict[str, Any] = json.loads(json.dumps({**self._shared, **rule.plain}))
+        return asked
+
+    def _path(self, rule: Rule) -> Path:
+        place = self.place(rule)
+        return place.with_name(f"{place.name}.json")
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    """Tell what is asked for and the record from others."""
+    text = json.dumps([content["asked"], content["record"]], sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
