@@ -78,7 +78,8 @@ def request(context: typer.Context, model: str, one_pass: bool, **options: Any) 
     if model not in kinds:
         raise DataError(f"unknown model {model!r}; known: {', '.join(kinds)}")
     if one_pass and model in TEXT_MODELS:
-        raise DataError(f"--one-pass does not go with --model {model}: it is for fm and deepfm")
+        known = " and ".join(MODELS)
+        raise DataError(f"--one-pass does not go with --model {model}: it is for {known}")
     kind = _stream if one_pass else kinds[model]
     given = {name: value for name, value in options.items() if is_given(context, name)}
     _check_known(context, given, kind, "--one-pass" if one_pass else f"--model {model}")

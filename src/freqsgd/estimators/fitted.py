@@ -22,6 +22,7 @@ from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.optimizers import Rule
 from freqsgd.recommender.engine import Engine
 from freqsgd.recommender.folder import OPTIMIZER, load_dictionary, load_model, save_model
+from freqsgd.recommender.models import MODELS
 from freqsgd.recommender.predict import predictor_for
 from freqsgd.runs import checkpoint
 from freqsgd.runs.checkpoint import MODEL
@@ -204,7 +205,7 @@ def load(folder: Path, kind: str, names: Collection[str]) -> tuple[Fitted, Saved
     """Read a folder that :func:`save` or ``freqsgd train`` wrote; ``names`` of the parameters."""
     model, description = load_model(folder)
     if description["model"] != kind:
-        found = {"fm": "FMClassifier", "deepfm": "DeepFMClassifier"}[description["model"]]
+        found = f"{MODELS[description['model']].title}Classifier"
         raise DataError(f"{folder} holds another kind of model: use {found}.load")
     fitted = Fitted(model, load_dictionary(folder, model, description))
     if "estimator" not in description:

@@ -12,6 +12,7 @@ from pathlib import Path
 from freqsgd.errors import DataError
 from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.recommender.memory import MemoryPlan, table_state
+from freqsgd.recommender.models import MODELS
 from freqsgd.tables.fields import Field
 from freqsgd.torchrec.limits import FLOAT, row_width
 
@@ -210,7 +211,7 @@ def of_model(folder: Path, batch_size: int | None = None, examples: int | None =
                 description["fields"], shape["sizes"], shape["widths"], strict=True
             )
         ]
-        hidden = tuple(shape["hidden"]) if description["model"] == "deepfm" else None
+        hidden = tuple(shape["hidden"]) if MODELS[description["model"]].network else None
         batch_size = batch_size or int(description["record"]["batch_size"])
         return of_fields(fields, int(shape["dim"]), batch_size, hidden, examples)
     except (KeyError, TypeError, ValueError) as error:

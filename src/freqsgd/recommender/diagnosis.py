@@ -20,19 +20,6 @@ from freqsgd.runs.metrics import spearman
 from freqsgd.tables.dataset import Dataset
 from freqsgd.theory.improvement import field_improvements
 
-__all__ = [
-    "bucket_norms",
-    "buckets",
-    "describe_diagnosis",
-    "line_fit",
-    "look",
-    "pearson",
-    "relate",
-    "row_moments",
-    "scatter",
-    "squared_norms",
-]
-
 
 def look(engine: Engine, data: Dataset, epoch: int, found: dict[str, Any]) -> None:
     """Add to a run's ``diagnosis`` what is seen after an epoch; epoch 0 is before the first."""

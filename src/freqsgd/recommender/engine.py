@@ -206,18 +206,8 @@ class Engine(Predictor):
             )
         if len(order) and order.max() >= len(labels):
             raise ValueError(f"row {order.max()} is out of range for {len(labels)} labels")
-        if weights is not None and (
-            weights.dtype != np.float32
-            or not weights.flags.c_contiguous
-            or weights.shape != labels.shape
-        ):
-            raise ValueError("weights must be a contiguous float32 array, one for each label")
-        if logits is not None and (
-            logits.dtype != np.float32
-            or not logits.flags.c_contiguous
-            or logits.shape != order.shape
-        ):
-            raise ValueError("logits must be a contiguous float32 array, one for each row number")
+        _check_floats("weights", weights, "label", len(labels))
+        _check_floats("logits", logits, "row number", len(order))
         counted = (self.samples + len(order)) * max(self.model.widths)
         if self.rule.count == "batch":
             counted = self.steps + len(lrs)
@@ -361,6 +351,13 @@ def frequencies_for(data: Dataset, rule: Rule) -> Tensor | None:
     if rule.optimizer != "fasgd":
         return None
     return torch.from_numpy(np.maximum(data.token_counts, 1) / len(data.splits.train)).float()
+
+
+def _check_floats(name: str, array: NDArray[Any] | None, of: str, count: int) -> None:
+    if array is None:
+        return
+    if array.dtype != np.float32 or not array.flags.c_contiguous or array.shape != (count,):
+        raise ValueError(f"{name} must be a contiguous float32 array, one for each {of}")
 
 
 def _mark_type(rule: Rule, counted: int) -> torch.dtype:

@@ -191,21 +191,9 @@ def _only_used(
     fields, column = [], 0
     for field in data.fields:
         place = ids[:, column : column + field.width]
-        place[:], size = _renumbered(place, field.size)
-        fields.append(replace(field, size=max(1, size)))
+        tokens, numbers = np.unique(place, return_inverse=True)
+        absent = int(tokens[0] == ABSENT)  # which comes first, and stays
+        place[:] = numbers.reshape(place.shape) - absent
+        fields.append(replace(field, size=max(1, len(tokens) - absent)))
         column += field.width
     return tuple(fields), ids
-
-
-def _renumbered(ids: NDArray[np.int32], size: int) -> tuple[NDArray[np.int64], int]:
-    """Ids that leave out what does not occur, and how many there are; ABSENT stays."""
-    if size > 16 * ids.size:  # than which sorting is cheaper
-        tokens, numbers = np.unique(ids, return_inverse=True)
-        absent = int(tokens[0] == ABSENT)
-        return numbers.reshape(ids.shape) - absent, len(tokens) - absent
-    occurs = np.zeros(size + 1, np.int64)  # ABSENT is the last
-    occurs[ids] = 1
-    occurs[ABSENT] = 0
-    numbers = np.cumsum(occurs) - 1
-    numbers[ABSENT] = ABSENT
-    return numbers[ids], int(occurs.sum())

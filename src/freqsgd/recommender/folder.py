@@ -19,20 +19,6 @@ if TYPE_CHECKING:
     from freqsgd.tables.encoder import Encoder
     from freqsgd.tables.hashing import HashEncoder
 
-__all__ = [
-    "ENCODER",
-    "OPTIMIZER",
-    "check_dictionary",
-    "check_whole",
-    "has_tokens",
-    "load_dictionary",
-    "load_encoder",
-    "load_model",
-    "part_files",
-    "save_model",
-    "write_folder",
-]
-
 OPTIMIZER = "optimizer.safetensors"  # what an estimator needs to go on
 ENCODER = "encoder"  # the checksum of the token dictionaries, in the model's description
 

@@ -12,16 +12,6 @@ from freqsgd.runs.machine import available_memory
 from freqsgd.tables.fields import Field
 from freqsgd.tables.stream import Stream
 
-__all__ = [
-    "MemoryPlan",
-    "check_memory",
-    "counter_bytes",
-    "memory_plan",
-    "reading_bytes",
-    "stream_plan",
-    "table_state",
-]
-
 _FLOAT = 4
 _CLOCK = 16  # of counts that fade: where they are on their scale
 _RESERVE = 500_000_000  # for everything else: libraries, compiled kernels, the system

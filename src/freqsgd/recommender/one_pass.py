@@ -33,15 +33,6 @@ from freqsgd.runs.run import Run, check_loss, constant_loss
 from freqsgd.tables.stream import Batch, Chunk, Position, Stream, batches
 from freqsgd.tables.streaming_metrics import Tally
 
-__all__ = [
-    "StreamListener",
-    "StreamProgress",
-    "StreamRun",
-    "StreamTrainer",
-    "describe_stream",
-    "fit_stream",
-]
-
 
 @dataclass
 class StreamProgress:

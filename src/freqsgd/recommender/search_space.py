@@ -12,18 +12,6 @@ from freqsgd.optimizers import Rule
 from freqsgd.recommender.settings import Settings
 from freqsgd.tables.dataset import Dataset
 
-__all__ = [
-    "Point",
-    "Range",
-    "apply",
-    "default",
-    "parameters",
-    "point_of",
-    "search_space",
-    "suggest",
-    "typical_frequency",
-]
-
 _DENSE_DECAY = ("adagrad", "adam")  # L2 of every row in every step: stronger for the same number
 _CAPPED = ("fasgd", "cfsgd")
 

@@ -13,16 +13,6 @@ from freqsgd.recommender.models import MODELS, Model
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = [
-    "PRESETS",
-    "AnySettings",
-    "Pass",
-    "Settings",
-    "preset",
-    "text_preset",
-    "with_preset",
-]
-
 
 @dataclass(frozen=True)
 class Settings:

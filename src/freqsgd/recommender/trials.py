@@ -20,22 +20,6 @@ from freqsgd.files import read_json, replacing
 from freqsgd.recommender.search_space import Point, Range, parameters, point_of, suggest
 from freqsgd.runs.resume import check_options
 
-__all__ = [
-    "COMPLETE",
-    "DIVERGED",
-    "FIRST",
-    "PRUNED",
-    "TRIALS",
-    "Outcome",
-    "Storage",
-    "freeze",
-    "holds_search",
-    "hopeless",
-    "need_optuna",
-    "propose",
-    "thaw",
-]
-
 COMPLETE, PRUNED, DIVERGED = "complete", "pruned", "diverged"
 _WORST = 0.0  # what the search takes for the AUC of a diverged trial
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from freqsgd.errors import DataError
+from freqsgd.recommender.models import MODELS
 
 __all__ = [
     "SCHEMA",
@@ -30,8 +31,7 @@ NAMES = {
     "rowwise-adagrad": "Row-wise Adagrad",
     "adam": "Adam",
     "sbcd": "SBCD",
-    "fm": "FM",
-    "deepfm": "DeepFM",
+    **{name: model.title for name, model in MODELS.items()},
     "cbow": "CBOW",
     "skipgram": "Skip-gram",
 }

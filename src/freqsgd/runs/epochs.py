@@ -19,7 +19,7 @@ from freqsgd.errors import DataError
 from freqsgd.optimizers import Rule
 from freqsgd.runs import checkpoint
 from freqsgd.runs.resume import CHECKPOINT, in_parts, part_of
-from freqsgd.runs.run import BEST, AnySettings, Run
+from freqsgd.runs.run import BEST, Run
 
 __all__ = ["AnyEngine", "EpochRun", "Listener", "Progress"]
 
@@ -38,22 +38,6 @@ class Progress:
 
 
 Listener = Callable[[Progress, dict[str, Any]], None]
-
-
-class EpochSettings(AnySettings, Protocol):
-    """Settings that the loop reads."""
-
-    @property
-    def epochs(self) -> int: ...
-
-    @property
-    def patience(self) -> int | None: ...
-
-    @property
-    def lr_decay(self) -> str: ...
-
-    @property
-    def checkpoint_steps(self) -> int | None: ...
 
 
 class AnyEngine(Protocol):
@@ -82,7 +66,8 @@ class EpochRun(Run, Generic[M]):
     """One model trained once, in epochs.
 
     Args:
-        rule, settings, options, about, folder: as for :class:`~freqsgd.runs.run.Run`
+        rule, options, about, folder: as for :class:`~freqsgd.runs.run.Run`
+        settings: the same with ``epochs``, ``patience``, ``lr_decay`` and ``checkpoint_steps``
         rows: numbers of the samples or paragraphs of an epoch, which sees them in a random order
         batch_size: how many of them make a step
         size: what an epoch counts as in the speed of training
@@ -95,7 +80,6 @@ class EpochRun(Run, Generic[M]):
     """
 
     speed: ClassVar[str]
-    settings: EpochSettings
     model: M
     engine: AnyEngine
     progress: Progress
@@ -103,7 +87,7 @@ class EpochRun(Run, Generic[M]):
     def __init__(
         self,
         rule: Rule,
-        settings: EpochSettings,
+        settings: Any,
         *,
         options: dict[str, Any],
         about: dict[str, Any],

@@ -9,17 +9,6 @@ from numpy.typing import NDArray
 
 from freqsgd.tables.streaming_metrics import Tally, normalized, ranked
 
-__all__ = [
-    "CLASSES",
-    "Progressive",
-    "auc",
-    "auc_by_frequency",
-    "cross_entropy",
-    "frequency_classes",
-    "normalized_entropy",
-    "spearman",
-]
-
 CLASSES = ("head", "torso", "tail")
 SHARES = (0.80, 0.95)  # of a field's occurrences, that head and torso reach up to
 _FEWEST = 3  # pairs: of two, any order is all or nothing

@@ -12,17 +12,6 @@ from torch import Tensor
 from freqsgd.errors import DataError
 from freqsgd.runs.checkpoint import MODEL
 
-__all__ = [
-    "CHECKPOINT",
-    "check_options",
-    "check_same",
-    "check_unused",
-    "in_parts",
-    "part_of",
-    "refusing_others",
-    "used_for",
-]
-
 CHECKPOINT = "checkpoint.safetensors"
 _FREE = ("checkpoint_steps", "checkpoint_examples")  # options that do not change the result
 _BEFORE = {"count": "occurrence"}  # what holds for files that are older than the option

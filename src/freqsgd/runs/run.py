@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from freqsgd.errors import DivergedError, InterruptedFitError
 from freqsgd.files import locked
@@ -23,22 +23,12 @@ __all__ = ["BEST", "Interrupt", "Run", "check_loss", "constant_loss"]
 BEST = "best.safetensors"
 
 
-class AnySettings(Protocol):
-    """Settings that every run has; those of a recommender and of word vectors have more."""
-
-    @property
-    def seed(self) -> int: ...
-
-    @property
-    def batch_size(self) -> int: ...
-
-
 class Run(ABC):
     """One model trained once, which can be interrupted and resumed to the same result.
 
     Args:
         rule: the optimizer
-        settings: everything else
+        settings: everything else, among it ``seed`` and ``batch_size``
         options: the choices by which ``results.json`` describes the run; a resumed run must have
             the same
         about: tells the data from other data
@@ -53,7 +43,6 @@ class Run(ABC):
 
     leads = True
     torch_threads: int | None = None
-    settings: AnySettings
     planned: int  # epochs, at most
     progress: Any
     record: dict[str, Any]
@@ -61,14 +50,14 @@ class Run(ABC):
     def __init__(
         self,
         rule: Rule,
-        settings: AnySettings,
+        settings: Any,
         *,
         options: dict[str, Any],
         about: dict[str, Any],
         folder: Path | None,
     ) -> None:
-        self.rule, self.settings, self.folder = rule, settings, folder
-        self.options, self.about = options, about
+        self.rule, self.folder, self.options, self.about = rule, folder, options, about
+        self.settings: Any = settings
 
     # ---- what is trained on what -----------------------------------------------------------------
 
