@@ -23,6 +23,7 @@ LEVELS = [
     ["runs"],
     ["tables", "theory", "nn", "optim"],
     ["kernels", "optimizers"],
+    ["documents"],
     ["rates", "files", "errors", "_lazy"],
 ]
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
 
 pytest.importorskip("plotly", reason='needs plotly: pip install "freqsgd[cli]"')
 
+from freqsgd.errors import DataError
 from freqsgd.report import diagnosis_figures as figures
 from freqsgd.report.diagnosis import errors_left, exponent, read_moments, read_ratios
 from freqsgd.report.diagnosis_words import diagnosis_words
@@ -114,7 +116,7 @@ def test_ratios_are_those_of_the_buckets_and_follow_their_power():
         assert sorted(ratios.by_epoch) == [1, 2]
         for epoch, level, power in ((1, 2.0, -0.5), (2, 2.0, -0.5)):
             for one in ratios.by_epoch[epoch]:
-                assert one.values["ratio"] == pytest.approx(level * one.middle**power)
+                assert one.value == pytest.approx(level * one.middle**power)
             assert exponent(ratios.by_epoch[epoch]) == pytest.approx(power)
 
 
@@ -139,8 +141,8 @@ def test_the_axis_of_ratios_holds_what_was_measured_and_predicted():
     read = read_results(make_diagnosed())
     found = read_ratios(read, "norm2")
     low, high = figures.gradient_ratios(read, found).layout.yaxis.range
-    values = [one.values["ratio"] for one in found[0].predicted]
-    values += [one.values["ratio"] for buckets in found[0].by_epoch.values() for one in buckets]
+    values = [one.value for one in found[0].predicted]
+    values += [one.value for buckets in found[0].by_epoch.values() for one in buckets]
     assert low < math.log10(min(values))
     assert high > math.log10(max(values))
 
@@ -150,7 +152,7 @@ def test_errors_are_roots_of_what_the_buckets_say_at_epochs_that_all_runs_have()
     assert sorted(errors) == [0, 1, 2]
     assert all(sorted(by_epoch) == [0, 1] for by_epoch in errors.values())
     first = errors[0][1][0]
-    assert first.values["error"] == pytest.approx(math.sqrt(3 * 4.0))
+    assert first.value == pytest.approx(math.sqrt(3 * 4.0))
 
 
 def test_the_page_shows_the_diagnosis(tmp_path):
@@ -176,20 +178,33 @@ def test_some_epochs_hold_the_first_and_the_last(some_epochs):
     assert len(found) <= 3
 
 
-BROKEN = (None, 7, "x", [], {}, [None], [3], [{"epoch": 1}], [{"epoch": 1, "buckets": [{}]}])
-
-
-@pytest.mark.parametrize("broken", BROKEN, ids=repr)
-@pytest.mark.parametrize("key", ["gradients", "moments", "scatter"])
-def test_whatever_is_missing_there_is_a_page(key, broken, tmp_path):
+def changed(key, value):
     results = make_diagnosed()
     for run in results["runs"]:
         if key in run["diagnosis"]:
-            run["diagnosis"][key] = broken
-    assert "Settings" in elements(results, tmp_path).text
+            run["diagnosis"][key] = value
+    return results
 
 
-@pytest.mark.parametrize("broken", [None, [], {"fields": 3, "prediction": [{"from": 0}]}])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *itertools.product(["gradients", "moments"], [None, [], [{"epoch": 1}]]),
+        *itertools.product(["scatter"], [None, {}, {"count": [1.0]}]),
+    ],
+)
+def test_whatever_is_missing_there_is_a_page(key, value, tmp_path):
+    assert "Settings" in elements(changed(key, value), tmp_path).text
+
+
+@pytest.mark.parametrize("broken", [7, "x", [None], [3], [{"epoch": 1, "buckets": [{}]}]])
+@pytest.mark.parametrize("key", ["gradients", "scatter"])
+def test_a_damaged_diagnosis_is_refused_with_its_place(key, broken):
+    with pytest.raises(DataError, match=rf"at `\$\.runs\[\d\]\.diagnosis\.{key}"):
+        read_results(changed(key, broken))
+
+
+@pytest.mark.parametrize("broken", [None, {}, {"fields": None, "prediction": []}])
 def test_without_prediction_ratios_are_told_alone(broken, tmp_path):
     results = {**make_diagnosed(), "diagnosis": broken}
     assert said(results)[VECTORS].endswith("it goes as count^-0.50.")

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("plotly", reason='needs plotly: pip install "freqsgd[cli]"')
 
+from freqsgd.errors import DataError
 from freqsgd.report import one_pass_figures as figures
 from freqsgd.report.one_pass import read_one_pass
 from freqsgd.report.one_pass_sections import one_pass_sections
@@ -381,8 +382,8 @@ def test_strings_from_outside_stay_text(tmp_path):
     "run",
     [
         {"optimizer": "cfsgd"},
-        {"optimizer": "cfsgd", "lr": None, "windows": None, "days": [None, {}], "search": 3},
-        {"optimizer": "cfsgd", "windows": [{}, {"examples": 5}], "skipped": 1, "search": [{}]},
+        {"optimizer": "cfsgd", "lr": None, "windows": None, "days": [], "search": None},
+        {"optimizer": "cfsgd", "windows": [{"examples": 5}], "search": [{"lr": 1.0}]},
         {"optimizer": "cfsgd", "windows": [make_window("cfsgd", 1)], "test_ne": float("nan")},
         {"optimizer": "cfsgd", "search": [{"lr": 1.0, "train_ne": 0.9}] * 2, "search_edge": True},
     ],
@@ -393,6 +394,15 @@ def test_whatever_is_missing_there_is_a_page(run, tmp_path):
         make_one_pass(run, make_streamed("adagrad"), best_possible=None, splits=None),
     ):
         assert elements(results, tmp_path).of("table")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("days", [{}]), ("search", 3), ("windows", [{}]), ("skipped", 1), ("search", [{}])],
+)
+def test_a_damaged_run_is_refused_with_its_place(key, value):
+    with pytest.raises(DataError, match=rf"at `\$\.runs\[0\]\.{key}"):
+        read_one_pass(make_one_pass(make_streamed("cfsgd", **{key: value})))
 
 
 def test_what_hardly_differs_still_has_an_axis():

@@ -143,7 +143,7 @@ def test_the_best_of_a_column_is_marked_also_when_it_is_shared(tmp_path):
         make_results(make_run("sgd", epochs=[point(1, math.nan)], test_auc=math.nan)),
         make_results(*(make_run("cfsgd", seed=seed) for seed in range(12))),
         make_results(dataset=None, model=None, splits=None, machine=None, command=None),
-        make_results(model={"name": "skipgram", "dim": 300, "hidden": 7}),
+        make_results(model={"name": "skipgram", "dim": 300, "hidden": [7]}),
     ],
     ids=["least", "one", "diverged", "nan", "many", "nameless", "text"],
 )

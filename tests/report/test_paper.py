@@ -489,8 +489,8 @@ def test_figures_of_one_name_can_be_told_apart(folder):
     [
         ({"kind": "theory"}, "give the file that freqsgd paper wrote"),
         ({"schema": 2}, '"schema" is 2'),
-        ({"figures": []}, "nothing to report"),
-        ({"figures": ["fig1"]}, "list of objects"),
+        ({"figures": []}, r"paper.json: .*`\$\.figures`"),
+        ({"figures": ["fig1"]}, r"at `\$\.figures\[0\]`"),
     ],
 )
 def test_what_cannot_be_read_is_refused_and_nothing_is_written(tmp_path, changes, words):

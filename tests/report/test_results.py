@@ -17,13 +17,13 @@ def test_another_schema_is_refused_by_its_number(schema):
 
 @pytest.mark.parametrize("runs", [None, [], {}, "sgd"])
 def test_results_without_runs_are_refused(runs):
-    with pytest.raises(DataError, match="at least one run"):
+    with pytest.raises(DataError, match=r"results.json: .*runs`.*; run the command"):
         read_results(make_results(runs=runs))
 
 
 @pytest.mark.parametrize("run", [{}, {"optimizer": 3}, "sgd", None])
 def test_a_run_without_optimizer_is_reported_with_its_place(run):
-    with pytest.raises(DataError, match=r'item 1 has no "optimizer"'):
+    with pytest.raises(DataError, match=r"results.json: .* - at `\$\.runs\[1\].*; run the command"):
         read_results(make_results(make_run("sgd"), run))
 
 
@@ -39,7 +39,15 @@ def test_unknown_keys_are_ignored():
     assert read_results(make_results(make_run("sgd", novelty=[1]), more={"x": 1})) == plain
 
 
-@pytest.mark.parametrize("broken", [math.nan, math.inf, None, "0.8", [], True])
+@pytest.mark.parametrize("broken", ["0.8", [], True])
+def test_what_is_no_number_is_refused_with_its_place(broken):
+    with pytest.raises(DataError, match=r"results.json: .* - at `\$\.runs\[0\]\.test_auc`"):
+        read_results(make_results(make_run("sgd", test_auc=broken)))
+    with pytest.raises(DataError, match=r"at `\$\.runs\[0\]\.epochs\[1\]\.val_auc`"):
+        read_results(make_results(make_run("sgd", epochs=[point(1, 0.6), point(2, broken)])))
+
+
+@pytest.mark.parametrize("broken", [math.nan, math.inf, None])
 def test_what_is_not_a_finite_number_counts_as_missing(broken):
     run = make_run("sgd", test_auc=broken, epochs=[point(1, broken), point(2, 0.7)])
     (read,) = read_results(make_results(run)).runs

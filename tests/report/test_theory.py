@@ -293,7 +293,7 @@ def test_any_document_of_the_schema_makes_a_page_and_pictures(document):
     [
         ({"schema": 1, "kind": "inspection"}, "freqsgd theory"),
         ({"schema": 2, "kind": "theory"}, "schema"),
-        (make_theory(tokens={"side": ["bus"], "rank": [1]}), "user"),
+        (make_theory(tokens={"side": ["bus"], "rank": [1]}), "'bus' .*tokens.side"),
         (make_theory(tokens={"side": ["user"], "rank": []}), "rank"),
         (make_theory(runs=[make_run("sgd", [1.0])]), 'run of sgd: "steps" .* each of 20 tokens'),
         (make_theory(checks=None), "checks"),

@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("plotly", reason='needs plotly: pip install "freqsgd[cli]"')
 
+from freqsgd.errors import DataError
 from freqsgd.report import tuning_figures
 from freqsgd.report.results import read_results
 from freqsgd.report.style import styles
@@ -172,15 +173,30 @@ def test_the_page_shows_the_search(tmp_path):
     [
         {},
         {"studies": None},
-        {"studies": [None, {}, {"optimizer": "cfsgd"}]},
-        {"studies": [{"optimizer": "cfsgd", "trials": [{}], "lr_sweep": [{"lr": 0}], "best": {}}]},
-        {"studies": [{"optimizer": HOSTILE, "trials": 3, "best": {"params": {"lr": HOSTILE}}}]},
+        {"studies": [{"optimizer": "cfsgd"}]},
+        {"studies": [{"optimizer": "cfsgd", "lr_sweep": [{"lr": 0}], "best": None}]},
+        {"studies": [{"optimizer": "cfsgd", "trials": [{"number": 0}], "best": {"number": 0}}]},
+        {"studies": [{"optimizer": HOSTILE, "trials": None, "best": None}]},
     ],
 )
 def test_whatever_is_missing_there_is_a_page(tuning, tmp_path):
     page = elements(make_results(tuning=tuning), tmp_path)
     assert not page.of("img")
     assert page.of("table")
+
+
+@pytest.mark.parametrize(
+    ("studies", "place"),
+    [
+        ([None], r"studies\[0\]"),
+        ([{"optimizer": "cfsgd", "trials": [{}]}], r"studies\[0\].trials\[0\]"),
+        ([{"optimizer": "cfsgd", "trials": 3}], r"studies\[0\].trials"),
+        ([{"optimizer": "cfsgd", "best": {"number": 0, "params": {"lr": HOSTILE}}}], "best.params"),
+    ],
+)
+def test_a_damaged_search_is_refused_with_its_place(studies, place):
+    with pytest.raises(DataError, match=rf"results.json: .* - at `\$\.tuning\..*{place}"):
+        read_results(make_results(tuning={"studies": studies}))
 
 
 def test_several_seeds_have_a_mean_and_a_spread(tmp_path):

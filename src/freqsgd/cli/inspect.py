@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +16,7 @@ from rich.text import Text
 from freqsgd.cli.neighbor_table import shown
 from freqsgd.cli.options import COLUMNS, SEPARATOR, column_names, words
 from freqsgd.cli.session import present, target
+from freqsgd.documents.inspection import Field, Fit, Promise
 from freqsgd.errors import DataError
 from freqsgd.files import check_apart
 from freqsgd.inspection.document import inspect_data as look_at
@@ -111,9 +113,10 @@ _COLUMNS = (
 def print_inspection(document: dict[str, Any]) -> None:
     """A row per field, then the statements of the report."""
     console = Console(highlight=False, width=None if Console().is_terminal else 100)
-    data, *others = summarize(read_inspection(document))
+    inspection = read_inspection(document)
+    data, *others = summarize(inspection)
     print(f"\n{_fill(data.text, console.width)}")
-    console.print(_table(document["fields"]))
+    console.print(_table(inspection.fields))
     print()
     for topic, text in [("Columns", _COLUMNS), *((each.topic, each.text) for each in others)]:
         print(_fill(f"{topic:{_INDENT}}{text}", console.width))
@@ -126,36 +129,36 @@ def _fill(text: str, width: int) -> str:
     return textwrap.fill(plain, width, subsequent_indent=" " * _INDENT)
 
 
-def _table(fields: list[dict[str, Any]]) -> Table:
+def _table(fields: Sequence[Field]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("field", no_wrap=True, max_width=_LONGEST_NAME, overflow="ellipsis")
     for name in ("tokens", "once", "effective", "top 1%", "10%", "tail", "median", "90%"):
         table.add_column(name, justify="right", no_wrap=True)
     for field in fields:
-        promise = field["promise"]
+        effective = field.effective_tokens or 0.0
         table.add_row(
-            Text(shown(field["name"])),
-            f"{field['tokens']:,}",
-            f"{field['singletons'] / field['tokens']:.0%}",
-            f"{field['effective_tokens']:,.{0 if field['effective_tokens'] >= 100 else 1}f}",
-            f"{field['top_1']:.0%}",
-            f"{field['top_10']:.0%}",
-            _tail(field["fit"]),
-            _factor(promise["median"]),
-            _factor(promise["p90"]),
+            Text(shown(field.name)),
+            f"{field.tokens:,}",
+            f"{(field.singletons or 0) / field.tokens:.0%}",
+            f"{effective:,.{0 if effective >= 100 else 1}f}",
+            f"{field.top_1:.0%}",
+            f"{field.top_10:.0%}",
+            _tail(field.fit),
+            _factor(field.promise["median"]),
+            _factor(field.promise["p90"]),
         )
     return table
 
 
-def _tail(fit: dict[str, Any]) -> str:
+def _tail(fit: Fit) -> str:
     """The better of the two fits."""
-    if fit["family"] is None:
+    if fit.family is None:
         return "-"
-    return f"exp(-{fit['tau']:.2g} n)" if fit["family"] == "exponential" else f"n^-{fit['nu']:.2f}"
+    return f"exp(-{fit.tau:.2g} n)" if fit.family == "exponential" else f"n^-{fit.nu:.2f}"
 
 
-def _factor(promise: dict[str, Any]) -> str:
+def _factor(promise: Promise) -> str:
     """A ratio in three digits, or whole, and of how many occurrences it comes."""
-    iterations = promise["iterations"]
+    iterations = promise.iterations
     ratio = f"{iterations:.3g}" if iterations < 1000 else f"{iterations:,.0f}"
-    return f"{ratio} x ({promise['count']:,})"
+    return f"{ratio} x ({promise.count:,.0f})"

@@ -8,8 +8,10 @@ from rich.console import Console
 from rich.table import Table
 
 from freqsgd.cli.numbers import count_of, number
-from freqsgd.report.one_pass import OnePass, Streamed, read_one_pass
+from freqsgd.documents.results import Dataset, Epoch, Model, Similarity
+from freqsgd.report.one_pass import OnePass, read_one_pass
 from freqsgd.report.one_pass_background import edge_words
+from freqsgd.report.results import Results, Run, read_results
 
 __all__ = ["print_results"]
 
@@ -20,30 +22,30 @@ def print_results(results: dict[str, Any]) -> None:
     """What was trained, and how each optimizer did."""
     console = Console(highlight=False, width=None if Console().is_terminal else 140)
     if results.get("one_pass") is True:
-        _print_one_pass(results, console)
+        _print_one_pass(read_one_pass(results), console)
         return
-    text = results["dataset"].get("kind") == "text"
+    found = read_results(results)
+    text = found.dataset.kind == "text"
     about, row = (_about_text, _of_text) if text else (_about_samples, _of_samples)
-    console.print(f"\n{about(results['dataset'], results['model'])}")
-    if "best_possible" in results:
-        best_possible = results["best_possible"]["val_auc"]
+    console.print(f"\n{about(found.dataset, found.model)}")
+    if found.best_possible:
+        best_possible = found.best_possible["val_auc"]
         console.print(f"best validation AUC that any model could reach: {best_possible:.4f}")
-    console.print(_table([row(run) for run in results["runs"]], console.width))
-    for run in results["runs"]:
-        if "error" in run:
-            console.print(f"{run['optimizer']}: {run['error']}")
-        elif run.get("still_learning"):
+    console.print(_table([row(run) for run in found.runs], console.width))
+    for run in found.runs:
+        if run.error is not None:
+            console.print(f"{run.optimizer}: {run.error}")
+        elif run.still_learning:
             console.print(
-                f"{run['optimizer']}*: ended by patience while its training and validation losses "
+                f"{run.optimizer}*: ended by patience while its training and validation losses "
                 "still fell; with a larger --patience it may become better",
                 soft_wrap=True,
             )
 
 
-def _print_one_pass(results: dict[str, Any], console: Console) -> None:
+def _print_one_pass(found: OnePass, console: Console) -> None:
     """What was streamed, how each optimizer did, and what was left out."""
-    found = read_one_pass(results)
-    console.print(f"\n{_about_stream(results)}", markup=False)
+    console.print(f"\n{_about_stream(found.results)}", markup=False)
     console.print(_table([_of_stream(run, found) for run in found.runs], console.width))
     names = {"train_ne": "train NE", "test_ne": "eval NE", "test_auc": "eval AUC"}
     limits = found.results.best_possible
@@ -51,10 +53,10 @@ def _print_one_pass(results: dict[str, Any], console: Console) -> None:
     if best:
         console.print(f"best that any model could reach: {', '.join(best)}")
     for run in found.runs:
-        if run.run.error is not None:
-            console.print(f"{run.run.optimizer} diverged: {run.run.error}", markup=False)
-        elif run.at_edge:
-            name = run.run.optimizer
+        if run.error is not None:
+            console.print(f"{run.optimizer} diverged: {run.error}", markup=False)
+        elif run.search_edge:
+            name = run.optimizer
             console.print(
                 f"{name}: the best rate is {edge_words(run)}, of those tried; a better one may lie "
                 f"beyond it (--lr {name}=RATE)",
@@ -64,28 +66,28 @@ def _print_one_pass(results: dict[str, Any], console: Console) -> None:
         console.print(f"left out: {file}", markup=False)
 
 
-def _about_stream(results: dict[str, Any]) -> str:
-    dataset, model, splits = results["dataset"], results["model"], results["splits"]
+def _about_stream(results: Results) -> str:
+    dataset, model, splits = results.dataset, results.model, results.splits
     return (
-        f"{dataset['name']}: {count_of(len(dataset['days']), 'day')}, {splits['train']:,} examples "
-        f"learned once, {splits['test'] or 0:,} for evaluation, "
-        f"{count_of(dataset['fields'], 'field')}, {dataset['tokens']:,} rows; "
-        f"{model['name']} of dimension {model['dim']}"
+        f"{dataset.name}: {count_of(len(dataset.days), 'day')}, {splits['train']:,.0f} examples "
+        f"learned once, {splits.get('test', 0):,.0f} for evaluation, "
+        f"{count_of(dataset.fields or 0, 'field')}, {dataset.tokens:,} rows; "
+        f"{model.name} of dimension {model.dim}"
     )
 
 
-def _about_samples(dataset: dict[str, Any], model: dict[str, Any]) -> str:
+def _about_samples(dataset: Dataset, model: Model) -> str:
     return (
-        f"{dataset['name']}: {dataset['rows']:,} rows, {dataset['fields']} fields, "
-        f"{dataset['tokens']:,} tokens; {model['name']} of dimension {model['dim']}"
+        f"{dataset.name}: {dataset.rows:,} rows, {dataset.fields} fields, "
+        f"{dataset.tokens:,} tokens; {model.name} of dimension {model.dim}"
     )
 
 
-def _about_text(dataset: dict[str, Any], model: dict[str, Any]) -> str:
+def _about_text(dataset: Dataset, model: Model) -> str:
     return (
-        f"{dataset['name']}: {dataset['words']:,} of {dataset['raw_words']:,} words, "
-        f"{dataset['tokens']:,} different; {model['name']} of dimension {model['dim']}, "
-        f"loss {model['loss']}"
+        f"{dataset.name}: {dataset.words:,} of {dataset.raw_words:,} words, "
+        f"{dataset.tokens:,} different; {model.name} of dimension {model.dim}, "
+        f"loss {model.loss}"
     )
 
 
@@ -103,53 +105,52 @@ def _table(rows: list[_Row], width: int) -> Table:
     return table
 
 
-def _of_samples(run: dict[str, Any]) -> _Row:
+def _of_samples(run: Run) -> _Row:
     best = _best(run)
     return {
-        "optimizer": run["optimizer"] + ("*" if run.get("still_learning") else ""),
-        "lr": f"{run['lr']:g}",
-        "best val AUC": number(run["best_val_auc"]),
-        "epoch": str(run["best_epoch"] or "-"),
-        "seconds": f"{best['seconds']:.1f}" if best else "-",
-        "test AUC": number(run["test_auc"]),
-        "test loss": number(run["test_loss"]),
-        "tail AUC": number(run["test_auc_by_frequency"]["tail"]),
-        "state MB": f"{run['state_bytes'] / 1e6:.3f}",
-        "samples/s": _speed(run["samples_per_second"]),
+        "optimizer": run.optimizer + ("*" if run.still_learning else ""),
+        "lr": f"{run.lr:g}",
+        "best val AUC": number(run.best_val_auc),
+        "epoch": str(run.best_epoch or "-"),
+        "seconds": f"{best.seconds:.1f}" if best else "-",
+        "test AUC": number(run.test_auc),
+        "test loss": number(run.test_loss),
+        "tail AUC": number(run.test_auc_by_frequency.get("tail")),
+        "state MB": _megabytes(run),
+        "samples/s": _speed(run.samples_per_second),
     }
 
 
-def _of_text(run: dict[str, Any]) -> _Row:
-    similarity = run["similarity"]
+def _of_text(run: Run) -> _Row:
+    best, nothing = _best(run), Similarity()
     return {
-        "optimizer": run["optimizer"],
-        "lr": f"{run['lr']:g}",
-        "epoch": str(run["best_epoch"] or "-"),
-        "train loss": number(_best(run).get("train_loss")),
-        "val loss": number(run["best_val_loss"]),
-        "test loss": number(run["test_loss"]),
-        "tail loss": number(run["test_loss_by_frequency"]["tail"]),
-        "WordSim": number(similarity.get("wordsim353", {}).get("spearman")),
-        "SimLex": number(similarity.get("simlex999", {}).get("spearman")),
-        "words/s": _speed(run["words_per_second"]),
-        "state MB": f"{run['state_bytes'] / 1e6:.3f}",
+        "optimizer": run.optimizer,
+        "lr": f"{run.lr:g}",
+        "epoch": str(run.best_epoch or "-"),
+        "train loss": number(best.train_loss if best else None),
+        "val loss": number(run.best_val_loss),
+        "test loss": number(run.test_loss),
+        "tail loss": number(run.test_loss_by_frequency.get("tail")),
+        "WordSim": number(run.similarity.get("wordsim353", nothing).spearman),
+        "SimLex": number(run.similarity.get("simlex999", nothing).spearman),
+        "words/s": _speed(run.words_per_second),
+        "state MB": _megabytes(run),
     }
 
 
-def _of_stream(run: Streamed, found: OnePass) -> _Row:
+def _of_stream(run: Run, found: OnePass) -> _Row:
     base, apart = found.baseline, found.difference(run)
-    against = {} if base is None else {f"vs {base.run.optimizer}": _percent(apart)}
-    state = run.run.state_bytes
+    against = {} if base is None else {f"vs {base.optimizer}": _percent(apart)}
     return {
-        "optimizer": run.run.optimizer,
-        "lr": f"{run.run.settings['lr']:g}" if "lr" in run.run.settings else "-",
-        "train NE": _ne(run.train.ne),
-        "eval NE": _ne(run.test.ne),
+        "optimizer": run.optimizer,
+        "lr": "-" if run.lr is None else f"{run.lr:g}",
+        "train NE": _ne(run.train_ne),
+        "eval NE": _ne(run.test_ne),
         **against,
-        "eval AUC": number(run.test.auc),
-        "calibration": number(run.test.calibration),
-        "state MB": "-" if state is None else f"{state / 1e6:.3f}",
-        "examples/s": _speed(run.run.speed),
+        "eval AUC": number(run.test_auc),
+        "calibration": number(run.test_calibration),
+        "state MB": _megabytes(run),
+        "examples/s": _speed(run.speed),
     }
 
 
@@ -161,10 +162,13 @@ def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:+.3f}%"
 
 
-def _best(run: dict[str, Any]) -> dict[str, Any]:
-    """The epoch whose weights were kept; empty if there is none."""
-    epoch: dict[str, Any] = run["epochs"][run["best_epoch"] - 1] if run["best_epoch"] else {}
-    return epoch
+def _best(run: Run) -> Epoch | None:
+    """The epoch whose weights were kept."""
+    return run.epochs[run.best_epoch - 1] if run.best_epoch else None
+
+
+def _megabytes(run: Run) -> str:
+    return "-" if run.state_bytes is None else f"{run.state_bytes / 1e6:.3f}"
 
 
 def _speed(value: float | None) -> str:

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from freqsgd.cli.session import present, target, use_threads
+from freqsgd.documents import read_document
+from freqsgd.documents.theory import Theory
 from freqsgd.report import write_theory
 from freqsgd.theory.settings import Settings
 
@@ -67,51 +69,45 @@ _ROWS = 10  # of users that are shown
 def print_theory(document: dict[str, Any]) -> None:
     """Some users with bounds and measurements, then every statement and whether it holds."""
     console = Console(highlight=False, width=None if Console().is_terminal else 140)
-    problem = document["problem"]
-    rate = "" if problem["rate"] is None else f" of rate {problem['rate']:g}"
+    theory = read_document(document, Theory, "theory.json")
+    problem = theory.problem
+    rate = "" if problem.rate is None else f" of rate {problem.rate:g}"
     console.print(
-        f"\n{problem['tail']} frequencies{rate}, {problem['users']:,} users x {problem['items']:,} "
-        f"items; {problem['repetitions']:,} repetitions of {problem['iterations']:,} iterations, "
-        f"{document['seconds']:g} s"
+        f"\n{problem.tail} frequencies{rate}, {problem.users:,} users x {problem.items:,} "
+        f"items; {problem.repetitions:,} repetitions of {problem.iterations:,} iterations, "
+        f"{theory.seconds:g} s"
     )
-    console.print(_users(document))
+    console.print(_users(theory))
     console.print(
         "\nerror: E||grad f_k||^2, and its part of the bound; x SGD: SGD's error over this one "
         "(by the leading terms of the bounds)\n"
     )
-    for check in document["checks"]:
-        console.print(f"{'holds' if check['holds'] else 'DOES NOT HOLD'}: {check['statement']}")
-        console.print(f"    {check['detail']}")
+    for check in theory.checks:
+        console.print(f"{'holds' if check.holds else 'DOES NOT HOLD'}: {check.statement}")
+        console.print(f"    {check.detail}")
 
 
-def _users(document: dict[str, Any]) -> Table:
+def _users(theory: Theory) -> Table:
     from freqsgd.theory.statements import NAMES  # loads the simulation
 
-    runs = {run["optimizer"]: run for run in document["runs"]}
-    against = {each["optimizer"]: each for each in document["improvements"]}
+    runs = {run.optimizer: run for run in theory.runs}
+    against = {each.optimizer: each for each in theory.improvements}
     table = Table(box=None, pad_edge=False, header_style="bold")
     titles = ["user", "p"]
     for name in runs:
         titles += [f"{NAMES[name]} error"] if name == "sgd" else [f"{NAMES[name]}", "x SGD"]
     for title in titles:
         table.add_column(title, justify="right", no_wrap=True)
-    users = document["problem"]["users"]
+    users = theory.tokens.side.count("user")
     for k in np.unique(np.linspace(0, users - 1, _ROWS).round().astype(int)):
-        row = [str(document["tokens"]["rank"][k]), f"{document['tokens']['p'][k]:.2g}"]
+        row = [str(theory.tokens.rank[k]), f"{theory.tokens.p[k]:.2g}"]
         for name, run in runs.items():
-            row.append(_error(run, k))
+            measured, bound = run.measured[k], run.bound[k]
+            part = "" if measured is None or bound is None else f" ({measured / bound:.1g})"
+            row.append(f"{measured:.2g}{part}")
             if name != "sgd":
-                row.append(_improvement(against[name], k))
+                promised = against[name].bound[k]
+                promise = "" if promised is None else f" ({promised:.2g})"
+                row.append(f"{against[name].measured[k]:.2g}{promise}")
         table.add_row(*row)
     return table
-
-
-def _error(run: dict[str, Any], k: int) -> str:
-    measured = run["measured"][k]
-    part = "" if run["bound"] is None else f" ({measured / run['bound'][k]:.1g})"
-    return f"{measured:.2g}{part}"
-
-
-def _improvement(improvement: dict[str, Any], k: int) -> str:
-    promised = f" ({improvement['bound'][k]:.2g})" if "bound" in improvement else ""
-    return f"{improvement['measured'][k]:.2g}{promised}"

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from freqsgd.documents import SCHEMA, load_object
 from freqsgd.files import write_json
 from freqsgd.paper.experiments import Figure
 from freqsgd.paper.process import DONE, OUT_OF_TIME
 from freqsgd.paper.rules import Finding, Rule
 from freqsgd.paper.tasks import PAPER, PaperFolder, Task
-from freqsgd.report.documents import read_document
-from freqsgd.report.paper import SCHEMA
 
 _MEASURED = (DONE, OUT_OF_TIME)  # runs whose documents answer rules
 Entries = Mapping[str, Mapping[str, Any]]  # the runs of paper.json
@@ -103,7 +102,7 @@ class PaperDocument:
 
     def _measured(self, entry: Mapping[str, Any]) -> dict[str, Any] | None:
         document = entry.get("document")
-        return None if document is None else read_document(self._folder.path / document)
+        return None if document is None else load_object(self._folder.path / document)
 
 
 def verdict(answers: Sequence[bool | None]) -> str:

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import freqsgd
+from freqsgd.documents import load_object
 from freqsgd.errors import DataError
 from freqsgd.files import make_folder, write_json
 from freqsgd.paper.experiments import Run, Way
-from freqsgd.report.documents import read_document
-from freqsgd.report.results import number
 from freqsgd.tables.cache import file_key
 from freqsgd.tables.catalog import KnownDataset, by_hand, find_file, known_dataset
 
@@ -148,15 +147,16 @@ class PaperFolder:
     def of(self, task: Task) -> Path:
         """Return the folder of a run: of its name, or beside it if another command has that one."""
         own = self.path / RUNS_FOLDER / task.name
-        seal = read_document(own / SEAL)
+        seal = load_object(own / SEAL)
         return own if seal is None or _is_of(seal, task) else own.with_name(task.unique_name)
 
     def look(self, task: Task) -> Kept | None:
         """Return what an earlier call left of this very run; None: nothing that could be used."""
-        seal = read_document(self.of(task) / SEAL)
+        seal = load_object(self.of(task) / SEAL)
         if seal is None or not _is_of(seal, task):
             return None
-        return Kept(str(seal.get("status")), number(seal.get("seconds")) or 0.0)
+        seconds = seal.get("seconds")
+        return Kept(str(seal.get("status")), seconds if isinstance(seconds, int | float) else 0.0)
 
     def clear(self, task: Task) -> None:
         """Remove what cannot be gone on with; refuse what is not ours."""
@@ -180,7 +180,7 @@ class PaperFolder:
 
     def document(self, task: Task) -> dict[str, Any] | None:
         """Return what a run has measured so far."""
-        return read_document(self.of(task) / task.files[0])
+        return load_object(self.of(task) / task.files[0])
 
     def relative(self, task: Task, file: str) -> str | None:
         """Return a file of a run as the paper's document names it; None if it is not there."""
@@ -195,7 +195,7 @@ class PaperFolder:
             return
         except OSError as error:
             raise DataError(f"cannot use the folder {self.path}: {error.strerror}") from error
-        document = read_document(self.path / PAPER) or {}
+        document = load_object(self.path / PAPER) or {}
         ours = document.get("kind") == "paper" or any(self.path.glob(f"{RUNS_FOLDER}/*/{SEAL}"))
         if held and not ours:
             raise DataError(

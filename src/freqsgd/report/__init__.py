@@ -1,6 +1,6 @@
 """Results as one self-contained HTML page.
 
-``results.py`` reads them, ``kinds.py`` says what is compared: scores of samples or losses of text.
+``results.py`` names runs, ``kinds.py`` says what is compared: scores of samples or losses of text.
 ``headline.py`` and ``summary.py`` say what they show, ``charts.py`` and ``tables.py`` show it,
 ``sections.py`` puts it in order, ``opening.py`` and ``page.py`` make it HTML. ``tuning*.py`` and
 ``diagnosis*.py`` do all that for what a search and ``--diagnose`` add, ``one_pass*.py`` for runs

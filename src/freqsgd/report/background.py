@@ -16,7 +16,7 @@ UNEVEN = 2  # epochs of one run do the same work: a larger spread of speeds is n
 
 def compared(results: Results, kind: Kind) -> str:
     """Which optimizers, which model, which data."""
-    what = f"{model_words(results.model)} on {results.dataset.get('name', 'unnamed data')}"
+    what = f"{model_words(results.model)} on {results.dataset.name or 'unnamed data'}"
     if len(results.runs) == 1:
         opening = f"{results.runs[0].label} trained {what}."
     else:
@@ -50,7 +50,7 @@ def caveats(results: Results, by: Metric) -> str:
         )
     optimizers = {run.optimizer for run in results.runs}
     if 1 < len(optimizers) == len(results.runs):
-        seeds = {run.settings.get("seed") for run in results.runs}
+        seeds = {run.seed for run in results.runs}
         seed = f" (seed {seeds.pop()})" if len(seeds) == 1 and None not in seeds else ""
         sentences.append(
             f"Each optimizer ran once{seed}, and scores differ from seed to seed: "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
+from freqsgd.documents.results import Model
 from freqsgd.report.results import Results, display_name
 from freqsgd.report.wording import enumerate_words, score, thousands
 
@@ -14,19 +14,18 @@ __all__ = ["even_guess", "model_words", "sample_words", "text_words"]
 LOSSES = {"softmax": "full softmax", "negative": "negative sampling"}
 
 
-def model_words(model: Mapping[str, Any]) -> str:
+def model_words(model: Model) -> str:
     """The model and its sizes."""
-    words = display_name(str(model.get("name", "a model")))
-    if model.get("loss"):
-        words += f" with {LOSSES.get(model['loss'], model['loss'])}"
-    sizes = [f"{model['dim']} dimensions"] if model.get("dim") else []
-    if model.get("window"):
-        sizes.append(f"{model['window']} words on each side")
-    if model.get("negatives"):
-        sizes.append(f"{model['negatives']} negatives")
-    hidden = model.get("hidden")
-    if isinstance(hidden, list) and hidden:
-        sizes.append(f"hidden layers of {enumerate_words(str(width) for width in hidden)}")
+    words = display_name(model.name or "a model")
+    if model.loss:
+        words += f" with {LOSSES.get(model.loss, model.loss)}"
+    sizes = [f"{model.dim} dimensions"] if model.dim else []
+    if model.window:
+        sizes.append(f"{model.window} words on each side")
+    if model.negatives:
+        sizes.append(f"{model.negatives} negatives")
+    if model.hidden:
+        sizes.append(f"hidden layers of {enumerate_words(map(str, model.hidden))}")
     return f"{words} ({', '.join(sizes)})" if sizes else words
 
 
@@ -34,14 +33,18 @@ def sample_words(results: Results) -> str:
     """How many samples there are, how many labels are positive, and what was for what."""
     data = results.dataset
     sizes = [
-        f"{thousands(data[key])} {word}"
-        for key, word in (("rows", "samples"), ("fields", "fields"), ("tokens", "tokens"))
-        if isinstance(data.get(key), int)
+        f"{thousands(count)} {word}"
+        for count, word in (
+            (data.rows, "samples"),
+            (data.fields, "fields"),
+            (data.tokens, "tokens"),
+        )
+        if count is not None
     ]
     sentences = []
     if sizes:
-        rate = data.get("positive_rate")
-        labels = f"; {rate:.1%} of the labels are positive" if isinstance(rate, float) else ""
+        rate = data.positive_rate
+        labels = "" if rate is None else f"; {rate:.1%} of the labels are positive"
         sentences.append(f"The data hold {enumerate_words(sizes)}{labels}.")
     if parts := split_words(results.splits):
         sentences.append(f"Of the samples there are {parts}.")
@@ -53,7 +56,7 @@ def text_words(results: Results) -> str:
     counts = {
         key: thousands(value)
         for key in ("tokens", "words", "raw_words", "paragraphs")
-        if isinstance(value := results.dataset.get(key), int)
+        if (value := getattr(results.dataset, key)) is not None
     }
     sentences = []
     if words := counts.get("words"):
@@ -72,8 +75,8 @@ def text_words(results: Results) -> str:
 
 def even_guess(results: Results) -> str:
     """What a softmax scores that has learned nothing: a level to see losses against."""
-    words = results.dataset.get("tokens")
-    if results.model.get("loss") != "softmax" or not isinstance(words, int) or words < 2:
+    words = results.dataset.tokens
+    if results.model.loss != "softmax" or words is None or words < 2:
         return ""
     guess = score(math.log(words))
     return f"An even guess among the {thousands(words)} words would score {guess} on each of them."

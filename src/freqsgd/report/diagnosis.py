@@ -1,15 +1,15 @@
-"""Reads what ``compare --diagnose`` adds to results (docs/results.md)."""
+"""What ``compare --diagnose`` adds to results: moments, ratios of gradients, errors left."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from freqsgd.report.results import Results, Run, integer, mapping, number, numbers
+from freqsgd.documents.results import Relation, Scatter, TokenBucket
+from freqsgd.report.results import Results, Run
 
 __all__ = [
     "ENOUGH",
@@ -17,7 +17,6 @@ __all__ = [
     "Bucket",
     "Moments",
     "Ratios",
-    "Relation",
     "ends",
     "errors_left",
     "exponent",
@@ -29,19 +28,6 @@ __all__ = [
 MEASURES = {"norm2": "vectors", "linear2": "linear weights"}
 ENOUGH = 10  # tokens of a bucket that is drawn or told of
 PREDICTED = ("cfsgd", "fasgd")  # the theory has a bound for them
-
-
-@dataclass(frozen=True)
-class Relation:
-    """How second moments relate to counts after an epoch."""
-
-    epoch: int
-    pearson: float | None
-    pearson_log: float | None
-    spearman: float | None
-    slope: float | None
-    intercept: float | None
-    slope_error: float | None
 
 
 @dataclass(frozen=True)
@@ -61,12 +47,12 @@ class Moments:
 
 @dataclass(frozen=True)
 class Bucket:
-    """Tokens that occur between ``low`` and ``high`` times in the training rows."""
+    """Tokens that occur between ``low`` and ``high`` times in the training rows, and a value."""
 
     low: int
     high: int
     tokens: int
-    values: Mapping[str, float]
+    value: float
 
     @property
     def middle(self) -> float:
@@ -86,7 +72,7 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Ratios:
-    """SGD's mean squared gradients over those of a run, in the values of buckets as ``ratio``."""
+    """SGD's mean squared gradients over those of a run."""
 
     run: Run
     place: int
@@ -102,32 +88,21 @@ class Ratios:
 
 def read_moments(results: Results) -> list[Moments]:
     """The second moments of all runs that have some."""
-    fields = results.diagnosis.get("fields")
-    names = [str(name) for name in fields] if isinstance(fields, list) else []
-    found = []
-    for place, run in enumerate(results.runs):
-        relations = tuple(_relations(run.diagnosis.get("moments")))
-        if relations:
-            points = tuple(_points(mapping(run.diagnosis.get("scatter")), names))
-            found.append(Moments(run, place, relations, points))
-    return found
+    return [
+        Moments(
+            run,
+            place,
+            run.diagnosis.moments,
+            tuple(_points(run.diagnosis.scatter, results.diagnosis.fields)),
+        )
+        for place, run in enumerate(results.runs)
+        if run.diagnosis is not None and run.diagnosis.moments
+    ]
 
 
-def _relations(entries: Any) -> Iterator[Relation]:
-    keys = ("pearson", "pearson_log", "spearman", "slope", "intercept", "slope_error")
-    for entry in _objects(entries):
-        epoch = integer(entry.get("epoch"))
-        if epoch is not None:
-            yield Relation(epoch, **{key: number(entry.get(key)) for key in keys})
-
-
-def _points(scatter: Mapping[str, Any], fields: list[str]) -> Iterator[tuple[float, float, str]]:
+def _points(scatter: Scatter, fields: Sequence[str]) -> Iterator[tuple[float, float, str]]:
     names = dict(enumerate(fields))
-    columns = [scatter.get(key) for key in ("count", "moment", "field")]
-    if not all(isinstance(column, list) for column in columns):
-        return
-    for entry in zip(*columns, strict=False):
-        count, moment, field = number(entry[0]), number(entry[1]), integer(entry[2])
+    for count, moment, field in zip(scatter.count, scatter.moment, scatter.field, strict=False):
         if count and moment and min(count, moment) > 0:
             yield count, moment, "" if field is None else names.get(field, "")
 
@@ -135,11 +110,7 @@ def _points(scatter: Mapping[str, Any], fields: list[str]) -> Iterator[tuple[flo
 def read_ratios(results: Results, measure: str) -> list[Ratios]:
     """CF-SGD's and FA-SGD's gradients against SGD's, by epoch and bucket."""
     sgd = next((_by_epoch(run) for run in results.runs if run.optimizer == "sgd"), {})
-    predicted = tuple(
-        Bucket(one.low, one.high, one.tokens, {"ratio": one.values["improvement"]})
-        for one in _buckets(results.diagnosis.get("prediction"))
-        if one.values.get("improvement", 0) > 0
-    )
+    predicted = tuple(_with(results.diagnosis.prediction, lambda one: one.improvement))
     found = []
     for place, run in enumerate(results.runs):
         if run.optimizer in PREDICTED:
@@ -151,35 +122,44 @@ def read_ratios(results: Results, measure: str) -> list[Ratios]:
     return found
 
 
-def _ratio(above: Iterable[Bucket], below: Iterable[Bucket], measure: str) -> tuple[Bucket, ...]:
-    others = {one.low: one.values.get(measure, 0) for one in below}
-    return tuple(
-        Bucket(one.low, one.high, one.tokens, {"ratio": one.values[measure] / others[one.low]})
-        for one in above
-        if others.get(one.low, 0) > 0 and one.values.get(measure, 0) > 0
-    )
+def _ratio(
+    above: Iterable[TokenBucket], below: Iterable[TokenBucket], measure: str
+) -> tuple[Bucket, ...]:
+    others = {one.low: getattr(one, measure) or 0 for one in below}
+
+    def over(one: TokenBucket) -> float | None:
+        value, other = getattr(one, measure), others.get(one.low, 0)
+        return value / other if value is not None and other > 0 else None
+
+    return tuple(_with(above, over))
 
 
 def errors_left(results: Results) -> dict[int, dict[int, tuple[Bucket, ...]]]:
     """By place of the run and by epoch, how far predictions are off for tokens of each bucket.
 
-    The value ``error`` is the root of the mean, over the tokens, of the squared mean error of the
+    The value is the root of the mean, over the tokens, of the squared mean error of the
     probabilities predicted for the training samples of a token. Only epochs that all have.
     """
     found = {
-        place: {epoch: tuple(_errors(buckets)) for epoch, buckets in _by_epoch(run).items()}
+        place: {
+            epoch: tuple(_with(buckets, lambda one: math.sqrt(one.linear2_per_occurrence or 0)))
+            for epoch, buckets in _by_epoch(run).items()
+        }
         for place, run in enumerate(results.runs)
-        if run.diagnosis
+        if run.diagnosis is not None
     }
     shared = set[int].intersection(*map(set, found.values())) if found else set()
     return {place: {epoch: errors[epoch] for epoch in shared} for place, errors in found.items()}
 
 
-def _errors(buckets: Iterable[Bucket]) -> Iterator[Bucket]:
+def _with(
+    buckets: Iterable[TokenBucket], value: Callable[[TokenBucket], float | None]
+) -> Iterator[Bucket]:
+    """Buckets with one of their values, where that is above 0."""
     for one in buckets:
-        square = one.values.get("linear2_per_occurrence", 0)
-        if square > 0:
-            yield Bucket(one.low, one.high, one.tokens, {"error": math.sqrt(square)})
+        found = value(one)
+        if found is not None and found > 0:
+            yield Bucket(one.low, one.high, one.tokens, found)
 
 
 def with_enough(buckets: Sequence[Bucket]) -> Sequence[Bucket]:
@@ -193,12 +173,12 @@ def ends(buckets: Sequence[Bucket]) -> tuple[Bucket, Bucket]:
     return many[0], many[-1]
 
 
-def exponent(buckets: Iterable[Bucket], key: str = "ratio") -> float | None:
+def exponent(buckets: Iterable[Bucket]) -> float | None:
     """The power of the count that a value follows: a line on log-log scales, tokens alike."""
     points = [
-        (math.log(one.middle), math.log(one.values[key]), math.sqrt(one.tokens))
+        (math.log(one.middle), math.log(one.value), math.sqrt(one.tokens))
         for one in buckets
-        if one.values.get(key, 0) > 0 and one.tokens > 0
+        if one.tokens > 0
     ]
     if len(points) < 2:
         return None
@@ -206,21 +186,9 @@ def exponent(buckets: Iterable[Bucket], key: str = "ratio") -> float | None:
     return float(np.polyfit(x, y, deg=1, w=weights)[0])
 
 
-def _by_epoch(run: Run) -> dict[int, tuple[Bucket, ...]]:
-    found = {}
-    for entry in _objects(run.diagnosis.get("gradients")):
-        epoch = integer(entry.get("epoch"))
-        if epoch is not None:
-            found[epoch] = tuple(_buckets(entry.get("buckets")))
-    return found
-
-
-def _buckets(entries: Any) -> Iterator[Bucket]:
-    for entry in _objects(entries):
-        low, high = integer(entry.get("from")), integer(entry.get("to"))
-        if low and high and 0 < low <= high:
-            yield Bucket(low, high, integer(entry.get("tokens")) or 0, numbers(entry))
-
-
-def _objects(entries: Any) -> Iterator[Mapping[str, Any]]:
-    return (mapping(entry) for entry in (entries if isinstance(entries, list) else []))
+def _by_epoch(run: Run) -> dict[int, tuple[TokenBucket, ...]]:
+    return (
+        {}
+        if run.diagnosis is None
+        else {each.epoch: each.buckets for each in run.diagnosis.gradients}
+    )

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from freqsgd.report.diagnosis import Bucket, Moments, Ratios, Relation, with_enough
+from freqsgd.documents.results import Relation
+from freqsgd.report.diagnosis import Bucket, Moments, Ratios, with_enough
 from freqsgd.report.figures import NO_BOX, OTHER_SIZE, figure, level_line, plotly_text
 from freqsgd.report.log_axis import log_axis
 from freqsgd.report.results import Results, Run
@@ -65,7 +66,7 @@ def gradient_ratios(results: Results, found: Sequence[Ratios]) -> Figure:
         epochs = some_epochs(ratios.by_epoch)
         for order, epoch in enumerate(epochs):
             buckets = with_enough(ratios.by_epoch[epoch])
-            trace = _line(ratios.run, ratios.place, looks[ratios.place], buckets, "ratio")
+            trace = _line(ratios.run, ratios.place, looks[ratios.place], buckets)
             hover = f"<b>{plotly_text(ratios.run.label)}</b>, epoch {epoch}: %{{y:.3~g}}"
             trace["hovertemplate"] = f"{hover}<br>tokens that occur %{{customdata}}{NO_BOX}"
             trace["opacity"] = 1 - 0.5 * (1 - (order + 1) / len(epochs))
@@ -75,7 +76,7 @@ def gradient_ratios(results: Results, found: Sequence[Ratios]) -> Figure:
                 "textposition": "middle left",
             }
             traces.append(trace)
-    return _by_count(traces, found[0].predicted, "ratio", "predicted", [level_line(1)])
+    return _by_count(traces, found[0].predicted, "predicted", [level_line(1)])
 
 
 def error_left(
@@ -86,12 +87,12 @@ def error_left(
     traces = []
     for place, by_epoch in errors.items():
         run = results.runs[place]
-        trace = _line(run, place, looks[place], with_enough(by_epoch[epoch]), "error")
+        trace = _line(run, place, looks[place], with_enough(by_epoch[epoch]))
         hover = f"<b>{plotly_text(run.label)}</b> %{{y:.3~g}}"
         trace["hovertemplate"] = f"{hover}<br>tokens that occur %{{customdata}}{NO_BOX}"
         traces.append(trace)
     start = next((one[0] for one in errors.values() if one.get(0)), ())
-    return _by_count(traces, start, "error", "before training", [])
+    return _by_count(traces, start, "before training", [])
 
 
 def some_epochs(epochs: Iterable[int]) -> list[int]:
@@ -104,35 +105,32 @@ def some_epochs(epochs: Iterable[int]) -> list[int]:
 def _by_count(
     traces: list[dict[str, Any]],
     reference: Sequence[Bucket],
-    key: str,
     words: str,
     shapes: list[dict[str, Any]],
 ) -> Figure:
     """Lines over buckets, and a dotted one that no run has drawn."""
     shown = with_enough(reference)
     counts = [x for trace in traces for x in trace["x"]]
-    heights = [y for trace in traces for y in trace["y"]] + [one.values[key] for one in shown]
+    heights = [y for trace in traces for y in trace["y"]] + [one.value for one in shown]
     left = min(counts) * (min(counts) / max(counts)) ** NAME_ROOM
     return figure(
         traces,
         hovermode="closest",
         xaxis={**log_axis([left, *counts]), "title": {"text": COUNT}, "showgrid": False},
         yaxis=log_axis(heights),
-        shapes=[*shapes, *_segments(shown, key)],
-        annotations=[_name_of(shown[len(shown) // 2], key, words)] if shown else [],
+        shapes=[*shapes, *_segments(shown)],
+        annotations=[_name_of(shown[len(shown) // 2], words)] if shown else [],
     )
 
 
-def _line(
-    run: Run, place: int, style: Style, buckets: Sequence[Bucket], key: str
-) -> dict[str, Any]:
+def _line(run: Run, place: int, style: Style, buckets: Sequence[Bucket]) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines+markers",
         "name": plotly_text(run.label),
         "meta": {"run": place},
         "x": [one.middle for one in buckets],
-        "y": [one.values[key] for one in buckets],
+        "y": [one.value for one in buckets],
         "customdata": [one.often for one in buckets],
         "line": {"color": style.light, "dash": style.dash, "width": 2},
         "marker": {**_marker(style), "size": OTHER_SIZE},
@@ -143,8 +141,8 @@ def _marker(style: Style) -> dict[str, Any]:
     return {"color": style.light, "symbol": style.marker, "line": {"width": 0}}
 
 
-def _segments(buckets: Sequence[Bucket], key: str) -> Iterator[dict[str, Any]]:
-    points = [(one.middle, one.values[key]) for one in buckets]
+def _segments(buckets: Sequence[Bucket]) -> Iterator[dict[str, Any]]:
+    points = [(one.middle, one.value) for one in buckets]
     return (_segment(*ends) for ends in pairwise(points))
 
 
@@ -161,11 +159,11 @@ def _segment(
     }
 
 
-def _name_of(bucket: Bucket, key: str, words: str) -> dict[str, Any]:
+def _name_of(bucket: Bucket, words: str) -> dict[str, Any]:
     return {
         "text": words,
         "x": math.log10(bucket.middle),
-        "y": math.log10(bucket.values[key]),
+        "y": math.log10(bucket.value),
         "xanchor": "left",
         "yanchor": "bottom",
         "showarrow": False,

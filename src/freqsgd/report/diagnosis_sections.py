@@ -119,8 +119,7 @@ def error_chart(
     """What is left to learn of rare and of frequent tokens."""
     labels = [results.runs[place].label for place in errors]
     columns = [
-        {one.low: f"{one.values['error']:.4f}" for one in by_epoch[epoch]}
-        for by_epoch in errors.values()
+        {one.low: f"{one.value:.4f}" for one in by_epoch[epoch]} for by_epoch in errors.values()
     ]
     buckets = {one.low: one for by_epoch in errors.values() for one in by_epoch[epoch]}
     rows = [
@@ -149,7 +148,7 @@ def _ends(found: list[Ratios]) -> str:
     for ratios in found:
         for epoch in figures.some_epochs(ratios.by_epoch):
             found_ends = ends(ratios.by_epoch[epoch])
-            rare, frequent = (factor(one.values["ratio"]) for one in found_ends)
+            rare, frequent = (factor(one.value) for one in found_ends)
             sentences.append(
                 f"{ratios.run.label} after epoch {epoch}: {rare} for the rarest, {frequent} for "
                 "the most frequent tokens."
@@ -165,7 +164,7 @@ def ratios_table(ratios: Ratios) -> str:
     buckets = {one.low: one for found in shapes.values() for one in found}
     rows: list[list[str | None]] = []
     for name, found in shapes.items():
-        by_low = {one.low: factor(one.values["ratio"]) for one in found}
+        by_low = {one.low: factor(one.value) for one in found}
         power = exponent(found)
         rows.append([name, *(by_low.get(low) for low in sorted(buckets)), _shown(power, 2)])
     names = [buckets[low].name for low in sorted(buckets)]

@@ -67,16 +67,16 @@ def _ratio_words(ratios: Ratios) -> str:
     power, predicted = exponent(buckets), exponent(ratios.predicted)
     words = (
         f"After epoch {epoch} the mean squared gradient that SGD leaves is "
-        f"{factor(rare.values['ratio'])} times {ratios.run.label}'s for tokens that occur "
+        f"{factor(rare.value)} times {ratios.run.label}'s for tokens that occur "
         f"{rare.often}"
     )
     if rare is frequent or power is None:
         return f"{words}."
-    words += f" and {factor(frequent.values['ratio'])} times for those that occur {frequent.often}"
+    words += f" and {factor(frequent.value)} times for those that occur {frequent.often}"
     words += f"; it goes as count^{power:z.2f}"
     if predicted is None:
         return f"{words}."
-    low, high = (factor(one.values["ratio"]) for one in ends(ratios.predicted))
+    low, high = (factor(one.value) for one in ends(ratios.predicted))
     return (
         f"{words}. The bounds predict {low} and {high}, as count^{predicted:z.2f}: "
         f"{_verdict(power, predicted)}{_but(power, exponent((rare, frequent)))}."

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from freqsgd.documents.inspection import Field
 from freqsgd.report.figures import NO_BOX, figure, names_axis, plotly_text, vertical_line
-from freqsgd.report.inspection import PLACES, Field, Inspection
+from freqsgd.report.inspection import PLACES, Inspection
 from freqsgd.report.log_axis import log_axis
 from freqsgd.report.memory_figure import Bar, memory_bars
 from freqsgd.report.results import display_name
@@ -60,7 +61,7 @@ def fitted(field: Field, family: str, bottom: float) -> Iterator[tuple[int, floa
     From ``first_count`` at rank n0 it falls as exp(-tau (n - n0)) or as (n / n0)^-nu.
     """
     fit = field.fit
-    first, rate, count = fit.from_rank, fit.rates.get(family), fit.first_count.get(family)
+    first, rate, count = fit.from_rank, fit.rate_of(family), fit.first_count.get(family)
     if first is None or rate is None or count is None:
         return
     for rank in sorted({first, *(rank for rank, _ in field.ranks if rank > first)}):
@@ -103,7 +104,7 @@ def promises(inspection: Inspection, fields: tuple[Field, ...]) -> Figure | None
         (plotly_text(shortened(field.name, LONGEST_NAME)), field.promise) for field in fields
     ]
     if len(rows) > 1:
-        rows.insert(0, ("<b>all fields</b>", inspection.promise))
+        rows.insert(0, ("<b>all fields</b>", inspection.overall))
     traces, values = [], [1.0]
     for place in PLACES:
         shown = [(row, each[place]) for row, (_, each) in enumerate(rows) if place in each]

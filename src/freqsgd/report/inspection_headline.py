@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from freqsgd.documents.inspection import FEW_TIMES
 from freqsgd.report.headline import Tile
-from freqsgd.report.inspection import FEW_TIMES, Inspection
+from freqsgd.report.inspection import Inspection
 from freqsgd.report.inspection_words import LARGE, least_even, units
 from freqsgd.report.wording import factor, often, percent, shortened, size, times
 
@@ -33,7 +34,7 @@ def imbalance(inspection: Inspection) -> Iterator[Tile]:
 
 def promise(inspection: Inspection) -> Iterator[Tile]:
     """What the bounds say of the median token, or that it is too rare to say."""
-    found = inspection.promise.get("median")
+    found = inspection.overall.get("median")
     if found is None:
         return
     if found.is_known:
@@ -53,9 +54,9 @@ def rare(inspection: Inspection) -> Iterator[Tile]:
     if inspection.seldom_share is not None:
         note = f"one seen fewer than {FEW_TIMES} times"
         yield Tile(title, percent(inspection.seldom_share), note)
-    elif inspection.tail_share is not None and len(inspection.fields) > 1:
+    elif inspection.tail_samples.share is not None and len(inspection.fields) > 1:
         note = "one of the rarest, which have 5% of a field's occurrences"
-        yield Tile(title, percent(inspection.tail_share), note)
+        yield Tile(title, percent(inspection.tail_samples.share), note)
 
 
 def state(inspection: Inspection) -> Iterator[Tile]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from freqsgd.documents.inspection import FEW_TIMES, Field
 from freqsgd.report import inspection_figures as figures
 from freqsgd.report.charts import memory_chart
-from freqsgd.report.inspection import FEW_TIMES, PLACES, Field, Inspection
+from freqsgd.report.inspection import PLACES, Inspection
 from freqsgd.report.inspection_headline import headline
 from freqsgd.report.inspection_tails import fit_words
 from freqsgd.report.inspection_words import inspection_title, summarize
@@ -19,11 +20,6 @@ from freqsgd.report.wording import count_of, enumerate_words, percent, shortened
 
 __all__ = ["inspection_pictures", "render_inspection"]
 
-SETTINGS = {
-    "min_count": "Min count",
-    "numeric_rule": "Rule for bins of numbers",
-    "dim": "Length of a vector",
-}
 FEW_FIELDS = 6  # beyond, charts are small
 MOST_CHARTS = 60  # of fields; the table has all
 ROWS = 30  # of the data of a chart
@@ -122,7 +118,7 @@ def thinned(ranks: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
 
 def promise_charts(inspection: Inspection) -> Iterator[Chart]:
     """What the bounds promise to each field's tokens."""
-    figure = figures.promises(inspection, shown(inspection)) if inspection.promise else None
+    figure = figures.promises(inspection, shown(inspection)) if inspection.overall else None
     if figure is None:
         return
     drawn = [promise for field in shown(inspection) for promise in field.promise.values()]
@@ -236,9 +232,11 @@ def frequent_table(inspection: Inspection) -> str:
 
 def settings_html(inspection: Inspection) -> str:
     """What was chosen, and the command."""
-    chosen = {**inspection.dataset, "dim": inspection.dim}
-    rows = [
-        [name, str(chosen[key])] for key, name in SETTINGS.items() if chosen.get(key) is not None
-    ]
+    chosen = {
+        "Min count": inspection.dataset.min_count,
+        "Rule for bins of numbers": inspection.dataset.numeric_rule,
+        "Length of a vector": inspection.dim,
+    }
+    rows = [[name, str(value)] for name, value in chosen.items() if value is not None]
     table = plain_table(["Setting", "Value"], rows, kind="settings") if rows else ""
     return table + command_html(inspection.command)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from freqsgd.report.documents import TAIL_RATES
-from freqsgd.report.inspection import Field
+from freqsgd.documents.inspection import Field
+from freqsgd.report.theory import TAIL_RATES
 from freqsgd.report.wording import (
     capitalized,
     enumerate_words,
@@ -43,9 +43,9 @@ def extent(field: Field) -> str:
 
 def fitted_share(field: Field) -> float | None:
     """The share of the occurrences that the fit is of."""
-    if field.fit.occurrences is None or not field.occurrences:
+    if field.fit.samples is None or not field.occurrences:
         return None
-    return field.fit.occurrences / field.occurrences
+    return field.fit.samples / field.occurrences
 
 
 def tails(fields: Sequence[Field]) -> Iterator[str]:
@@ -77,12 +77,12 @@ def because(reasons: Iterable[str | None]) -> str:
 
 def corollaries(fields: Sequence[Field]) -> Iterator[str]:
     """Where the corollaries' conditions hold."""
-    applies = [field for field in fields if field.applies]
-    others = [field for field in fields if not field.applies]
+    applies = [field for field in fields if field.corollary.applies]
+    others = [field for field in fields if not field.corollary.applies]
     if applies:
         yield f"Its conditions on one field hold in {conditions(applies)}."
     if len(fields) == len(others) == 1:
-        yield f"It does not apply{because(field.reason for field in others)}."
+        yield f"It does not apply{because(field.corollary.reason for field in others)}."
     elif others:
         yield f"It does not apply to {exceptions(others)}."
     if applies:
@@ -92,9 +92,13 @@ def corollaries(fields: Sequence[Field]) -> Iterator[str]:
 
 def exceptions(fields: Sequence[Field]) -> str:
     """Fields, and why not to them."""
-    if len(fields) <= FEW and all(field.reason for field in fields):
-        return enumerate_words(f"{shortened(field.name)} ({field.reason})" for field in fields)
-    return named([field.name for field in fields]) + because(field.reason for field in fields)
+    if len(fields) <= FEW and all(field.corollary.reason for field in fields):
+        return enumerate_words(
+            f"{shortened(field.name)} ({field.corollary.reason})" for field in fields
+        )
+    return named([field.name for field in fields]) + because(
+        field.corollary.reason for field in fields
+    )
 
 
 def conditions(fields: Sequence[Field]) -> str:

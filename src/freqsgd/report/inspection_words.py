@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from freqsgd.report.inspection import FEW_TIMES, Field, Inspection
+from freqsgd.documents.inspection import FEW_TIMES, Field
+from freqsgd.report.inspection import Inspection
 from freqsgd.report.inspection_tails import corollaries, tails
-from freqsgd.report.results import display_name, number
+from freqsgd.report.results import display_name
 from freqsgd.report.summary import Statement
 from freqsgd.report.wording import (
     count_of,
@@ -62,7 +63,7 @@ def summarize(inspection: Inspection) -> list[Statement]:
 
 def data(inspection: Inspection) -> str:
     """How much was looked at."""
-    rows = number(inspection.dataset.get("rows"))
+    rows = inspection.dataset.rows
     tokens = sum(field.tokens for field in inspection.fields)
     if inspection.is_text:
         parts = [count_of(tokens, "distinct word")]
@@ -100,7 +101,7 @@ def imbalance(inspection: Inspection) -> str:
 
 def promised(inspection: Inspection) -> Iterator[str]:
     """What the bounds say of the median token and of one in the tail."""
-    found = inspection.promise
+    found = inspection.overall
     if not found:
         return
     errors = (
@@ -124,7 +125,7 @@ def promised(inspection: Inspection) -> Iterator[str]:
 def rare(inspection: Inspection) -> Iterator[str]:
     """How many rows hold a token of which little is known, and how many one of the tail."""
     rows = units(inspection)
-    looked_at, every = inspection.tail_of, number(inspection.dataset.get("rows"))
+    looked_at, every = inspection.tail_samples.of, inspection.dataset.rows
     drawn = "" if looked_at in (None, every) else f", of which {looked_at:,.0f} were drawn,"
     if inspection.seldom_share is not None:
         yield (
@@ -132,11 +133,11 @@ def rare(inspection: Inspection) -> Iterator[str]:
             f"fewer than {FEW_TIMES} times."
         )
         drawn = ""
-    if inspection.tail_share is not None:
+    if inspection.tail_samples.share is not None:
         definition = ", by definition" if len(inspection.fields) == 1 else ""
         yield (
-            f"{percent(inspection.tail_share)} of the {rows}{drawn} hold a token of a tail: the "
-            f"rarest of a field, with 5% of its occurrences{definition}."
+            f"{percent(inspection.tail_samples.share)} of the {rows}{drawn} hold a token of a "
+            f"tail: the rarest of a field, with 5% of its occurrences{definition}."
         )
 
 
@@ -158,21 +159,20 @@ def memory(inspection: Inspection) -> str:
 
 def learning_rate(inspection: Inspection) -> str:
     """Where to look for a rate."""
-    low, high = (number(inspection.lr.get(end)) for end in ("low", "high"))
-    if low is None or high is None:
+    found = inspection.lr
+    if found is None or found.low is None or found.high is None:
         reason = inspection.lr_reason
         return f"No range is suggested: {reason}." if reason else ""
-    rule = inspection.lr.get("rule")
-    by = f" The rule: {rule}." if rule else ""
+    by = f" The rule: {found.rule}." if found.rule else ""
     return (
-        f"For CF-SGD and an FM in batches of 1,024 try {low:g} to {high:g}; begin at the upper "
-        f"end.{by}"
+        f"For CF-SGD and an FM in batches of 1,024 try {found.low:g} to {found.high:g}; begin at "
+        f"the upper end.{by}"
     )
 
 
 def caveats(inspection: Inspection) -> Iterator[str]:
     """What limits what frequencies can say."""
-    if inspection.promise:
+    if inspection.overall:
         yield COUNTER_EXAMPLE
     if any(field.fit.family for field in inspection.fields):
         yield (

@@ -82,7 +82,7 @@ class Kind:
 
 def kind_of(results: Results) -> Kind:
     """The kind of these results."""
-    return of_text(results) if results.dataset.get("kind") == "text" else of_samples(results)
+    return of_text(results) if results.dataset.kind == "text" else of_samples(results)
 
 
 def of_samples(results: Results) -> Kind:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from freqsgd.report.background import count_words
 from freqsgd.report.data_words import model_words
-from freqsgd.report.one_pass import OnePass, Streamed
-from freqsgd.report.results import number
+from freqsgd.report.one_pass import OnePass
+from freqsgd.report.results import Run
 from freqsgd.report.wording import count_of, enumerate_words, small_number, thousands
 
 __all__ = ["caveats", "edge_words", "rate_limits", "rates", "streamed"]
@@ -14,9 +14,7 @@ __all__ = ["caveats", "edge_words", "rate_limits", "rates", "streamed"]
 def streamed(found: OnePass) -> str:
     """Which optimizers, which model, which stream."""
     results = found.results
-    what = (
-        f"{model_words(results.model)} in one pass over {results.dataset.get('name', 'a stream')}"
-    )
+    what = f"{model_words(results.model)} in one pass over {results.dataset.name or 'a stream'}"
     if len(found.runs) == 1:
         opening = f"{found.runs[0].label} trained {what}."
     else:
@@ -28,13 +26,12 @@ def streamed(found: OnePass) -> str:
 def examples_words(found: OnePass) -> str:
     """How many examples there are of what, and how they were learned."""
     results = found.results
-    days = results.dataset.get("days")
-    of_days = f" of {count_of(len(days), 'day')}" if isinstance(days, list) and days else ""
-    train = results.splits.get("train") or max(run.run.examples or 0 for run in found.runs)
+    days = results.dataset.days
+    of_days = f" of {count_of(len(days), 'day')}" if days else ""
+    train = results.splits.get("train") or max(run.examples or 0 for run in found.runs)
     if not train:
         return ""
-    read = (number(run.run.settings.get("batch_size")) for run in found.runs)
-    sizes = sorted({each for each in read if each is not None})
+    sizes = sorted({run.batch_size for run in found.runs if run.batch_size is not None})
     batch = f" of {enumerate_words(map(thousands, sizes))}" if sizes else ""
     test = results.splits.get("test")
     kept = f"; {thousands(test)} at the end were kept for evaluation" if test else ""
@@ -46,14 +43,13 @@ def examples_words(found: OnePass) -> str:
 
 def tables_words(found: OnePass) -> str:
     """How many features there are, and how large their tables."""
-    fields, tokens = (found.results.dataset.get(key) for key in ("fields", "tokens"))
-    if not isinstance(fields, int) or not isinstance(tokens, int):
+    dataset = found.results.dataset
+    if dataset.fields is None or dataset.tokens is None:
         return ""
-    hashed = found.results.dataset.get("encoding") == "hash"
-    filled = ", to which tokens are hashed" if hashed else ""
+    filled = ", to which tokens are hashed" if dataset.encoding == "hash" else ""
     return (
-        f"An example has {count_of(fields, 'feature')}; "
-        f"their tables have {count_of(tokens, 'row')}{filled}."
+        f"An example has {count_of(dataset.fields, 'feature')}; "
+        f"their tables have {count_of(dataset.tokens, 'row')}{filled}."
     )
 
 
@@ -62,7 +58,7 @@ def rates(found: OnePass) -> str:
     searched = with_rates(found)
     if not searched:
         return ""
-    counts = {len(run.tried) for run in searched}
+    counts = {len(run.search) for run in searched}
     tried = f"{small_number(counts.pop())} rates" if len(counts) == 1 else "several rates"
     who = (
         "Each optimizer"
@@ -76,15 +72,15 @@ def rates(found: OnePass) -> str:
     return " ".join([chosen, *rate_limits(found)])
 
 
-def with_rates(found: OnePass) -> list[Streamed]:
+def with_rates(found: OnePass) -> list[Run]:
     """Runs whose rate was chosen among several."""
-    return [run for run in found.runs if len(run.tried) > 1]
+    return [run for run in found.runs if len(run.search) > 1]
 
 
 def rate_limits(found: OnePass) -> list[str]:
     """Where a better rate may lie, and which rates diverged."""
     searched, sentences = with_rates(found), []
-    edges = [f"{run.label} ({edge_words(run)})" for run in searched if run.at_edge]
+    edges = [f"{run.label} ({edge_words(run)})" for run in searched if run.search_edge]
     if edges:
         sentences.append(
             "The best lies at the end of what was tried, so that a better one may lie beyond: "
@@ -93,7 +89,7 @@ def rate_limits(found: OnePass) -> list[str]:
     failed = [
         f"{run.label} at {one.lr:.3g}"
         for run in searched
-        for one in run.tried
+        for one in run.search
         if one.train_ne is None
     ]
     if failed:
@@ -101,11 +97,10 @@ def rate_limits(found: OnePass) -> list[str]:
     return sentences
 
 
-def edge_words(run: Streamed) -> str:
+def edge_words(run: Run) -> str:
     """At which end of the rates the best one is."""
-    lr = run.run.settings.get("lr")
-    end = "smallest" if lr == run.tried[0].lr else "largest"
-    return f"the {end}, {lr:.3g}" if isinstance(lr, int | float) else f"the {end}"
+    end = "smallest" if run.lr == run.search[0].lr else "largest"
+    return f"the {end}" if run.lr is None else f"the {end}, {run.lr:.3g}"
 
 
 def caveats(found: OnePass) -> str:
@@ -124,13 +119,13 @@ def caveats(found: OnePass) -> str:
     return " ".join(sentences)
 
 
-def ending(run: Streamed) -> str:
+def ending(run: Run) -> str:
     """What is unusual about how a run ended."""
-    seen = run.run.examples or (run.windows[-1].examples if run.windows else 0)
+    seen = run.examples or (run.windows[-1].examples if run.windows else 0)
     so_far = f"after {count_of(seen, 'example')}" if seen else "at its start"
-    if run.run.stopped == "diverged":
-        reason = f": {run.run.error.rstrip('.')}" if run.run.error else ""
+    if run.stopped == "diverged":
+        reason = f": {run.error.rstrip('.')}" if run.error else ""
         return f"{run.label} diverged {so_far}{reason}."
-    if run.run.stopped == "interrupted":
+    if run.stopped == "interrupted":
         return f"{run.label} was interrupted {so_far}."
     return ""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from freqsgd.documents.results import Window
 from freqsgd.report.figures import (
     BEST_SIZE,
     NO_BOX,
@@ -18,7 +19,8 @@ from freqsgd.report.figures import (
     plotly_text,
 )
 from freqsgd.report.log_axis import log_axis
-from freqsgd.report.one_pass import OnePass, Streamed, Window, window_differences
+from freqsgd.report.one_pass import OnePass, window_differences
+from freqsgd.report.results import Run
 from freqsgd.report.style import Style, styles
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ class Score:
         return f"{value:.{self.digits}f}"
 
 
-def score_points(run: Streamed, score: Score) -> Points:
+def score_points(run: Run, score: Score) -> Points:
     """The windows of a run that have a score, with it."""
     found = ((window, score.of(window)) for window in run.windows)
     return [(window, value) for window, value in found if value is not None]
@@ -87,7 +89,7 @@ def drawn(
         spans = [[*each, level[0]] if each else each for each in spans]
         known.append(level[0])
         shapes, words = [level_line(level[0])], level_words(*level)
-    looks = styles([run.run for run in found.runs])
+    looks = styles(found.runs)
     return figure(
         [
             line(run.label, place, look, points, ends, written)
@@ -175,17 +177,16 @@ def seconds_axis(lines: Sequence[Points]) -> str | None:
 def rates_tried(found: OnePass) -> Figure | None:
     """NE while training against the learning rate; the rate that was chosen is marked."""
     traces, known, rates = [], [], []
-    looks = styles([run.run for run in found.runs])
+    looks = styles(found.runs)
     for place, (run, look) in enumerate(zip(found.runs, looks, strict=True)):
-        points = [(one.lr, one.train_ne) for one in run.tried if one.train_ne is not None]
-        if len(run.tried) < 2 or not points:
+        points = [(one.lr, one.train_ne) for one in run.search if one.train_ne is not None]
+        if len(run.search) < 2 or not points:
             continue
         best = min(ne for _, ne in points)
         ends = [best, min(max(ne for _, ne in points), best + DEEPEST)]
         known += ends
         rates += [lr for lr, _ in points]
         name = plotly_text(run.label)
-        chosen = run.run.settings.get("lr")
         traces.append(
             {
                 "type": "scatter",
@@ -196,7 +197,7 @@ def rates_tried(found: OnePass) -> Figure | None:
                 "y": [ne for _, ne in points],
                 "line": {"color": look.light, "dash": look.dash, "width": 2},
                 "marker": marker(
-                    look, [BEST_SIZE if lr == chosen else OTHER_SIZE for lr, _ in points]
+                    look, [BEST_SIZE if lr == run.lr else OTHER_SIZE for lr, _ in points]
                 ),
                 "hovertemplate": f"<b>{name}</b> %{{y:.5f}}<br>lr %{{x:.3~g}}{NO_BOX}",
             }

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from freqsgd.documents.results import Tried
 from freqsgd.report import one_pass_figures as figures
 from freqsgd.report.charts import memory_chart
 from freqsgd.report.memory_figure import state_memory, state_words
-from freqsgd.report.one_pass import OnePass, Streamed, Tried, window_differences
+from freqsgd.report.one_pass import OnePass, window_differences
 from freqsgd.report.one_pass_background import rate_limits
 from freqsgd.report.one_pass_figures import Points, Score, score_points
 from freqsgd.report.one_pass_tiles import one_pass_tiles
 from freqsgd.report.one_pass_words import ne_score, one_pass_words, signed
 from freqsgd.report.opening import command_html, opening_html
 from freqsgd.report.page import Chart, Section, render
-from freqsgd.report.results import Run, number
 from freqsgd.report.sections import footer, title
 from freqsgd.report.settings import OPTION_NAMES, settings_table
 from freqsgd.report.tables import Column, plain_table, runs_table
@@ -67,33 +67,18 @@ def one_pass_sections(found: OnePass) -> list[Section]:
 
 def columns(found: OnePass) -> list[Column]:
     """How good every run is, what it was asked, what it cost."""
-    of = {run.label: run for run in found.runs}
     base = found.baseline
     against = f"Against {base.label}, %" if base else ""
-
-    def column(
-        name: str,
-        value: Callable[[Streamed], float | None],
-        show: Callable[[float], str],
-        best: Callable[[Iterable[float]], float] | None = None,
-    ) -> Column:
-        return Column(name, lambda run: value(of[run.label]), show, best)
-
     return [
-        column("Evaluation NE", lambda run: run.test.ne, ne_score, min),
-        column(against, found.difference, signed),
-        column("Evaluation AUC", lambda run: run.test.auc, score, max),
-        column("Calibration", lambda run: run.test.calibration, score, nearest_to_one),
-        column("NE while training", lambda run: run.train.ne, ne_score, min),
-        Column("Learning rate", learning_rate, "{:g}".format),
+        Column("Evaluation NE", lambda run: run.test_ne, ne_score, min),
+        Column(against, found.difference, signed),
+        Column("Evaluation AUC", lambda run: run.test_auc, score, max),
+        Column("Calibration", lambda run: run.test_calibration, score, nearest_to_one),
+        Column("NE while training", lambda run: run.train_ne, ne_score, min),
+        Column("Learning rate", lambda run: run.lr, "{:g}".format),
         Column("State, MB", lambda run: run.state_bytes, megabytes, min),
         Column("Examples/s", lambda run: run.speed, thousands, max),
     ]
-
-
-def learning_rate(run: Run) -> float | None:
-    """The rate a run had."""
-    return number(run.settings.get("lr"))
 
 
 def nearest_to_one(values: Iterable[float]) -> float:
@@ -120,8 +105,8 @@ def ne_charts(found: OnePass) -> Iterator[Chart]:
     limit = found.results.best_possible.get("train_ne")
     best = None if limit is None else (limit, "best possible")
     window, lifetime = (
-        Score(lambda one: one.own.ne, 5, best),
-        Score(lambda one: one.lifetime.ne, 5, best),
+        Score(lambda one: one.ne, 5, best),
+        Score(lambda one: one.lifetime_ne, 5, best),
     )
     yield from score_charts(found, "window-ne", "NE of each window", window)
     yield from score_charts(found, "lifetime-ne", "NE of all examples so far", lifetime)
@@ -143,8 +128,8 @@ def other_charts(found: OnePass) -> Iterator[Chart]:
     if few_windows(found):
         return
     sums = "Sum of predicted probabilities over the number of positives: 1 is right."
-    right = Score(lambda one: one.own.calibration, 3, (1.0, ""), sums)
-    auc = Score(lambda one: one.own.auc, 4)
+    right = Score(lambda one: one.calibration, 3, (1.0, ""), sums)
+    auc = Score(lambda one: one.auc, 4)
     yield from score_charts(found, "calibration", "Calibration of each window", right)
     yield from score_charts(found, "auc", "AUC of each window", auc)
 
@@ -214,8 +199,8 @@ def points_table(lines: Sequence[tuple[str, Points]], show: Callable[[float], st
 
 def days_table(found: OnePass) -> str:
     """NE of every day before it was learned, and of the evaluation days."""
-    nes = {(run.label, day.name): day.ne for run in found.runs for day in run.days}
-    sizes = {day.name: day.examples for run in found.runs for day in run.days}
+    nes = {(run.label, day.day): day.ne for run in found.runs for day in run.days}
+    sizes = {day.day: day.examples for run in found.runs for day in run.days}
     if not sizes:
         return ""
     rows: list[list[str | None]] = [
@@ -225,7 +210,7 @@ def days_table(found: OnePass) -> str:
     ]
     if found.is_evaluated:
         test = found.results.splits.get("test")
-        scores = [shown(run.test.ne, ne_score) for run in found.runs]
+        scores = [shown(run.test_ne, ne_score) for run in found.runs]
         rows.append(["Evaluation", shown(test, thousands), *scores])
     words = "Each day was scored before it was learned; the evaluation examples never were learned."
     head = ["Day", "Examples", *(run.label for run in found.runs)]
@@ -240,10 +225,10 @@ def rate_charts(found: OnePass) -> Iterator[Chart]:
     words = [
         f"{run.label} "
         + ", ".join(
-            f"{shown(one.train_ne, ne_score) or 'none'} at {one.lr:.3g}" for one in run.tried
+            f"{shown(one.train_ne, ne_score) or 'none'} at {one.lr:.3g}" for one in run.search
         )
         for run in found.runs
-        if run.tried
+        if run.search
     ]
     rows = [
         [
@@ -253,7 +238,7 @@ def rate_charts(found: OnePass) -> Iterator[Chart]:
             shown(one.test_ne, ne_score),
         ]
         for run in found.runs
-        for one in run.tried
+        for one in run.search
     ]
     yield Chart(
         "rates",

@@ -43,23 +43,21 @@ def difference_tile(found: OnePass) -> Tile | None:
 def state_tile(found: OnePass) -> Tile | None:
     """What CF-SGD keeps, beside what the baseline does."""
     counting, base = of_optimizer(found, "cfsgd"), found.baseline
-    if counting is None or counting.run.state_bytes is None:
+    if counting is None or counting.state_bytes is None:
         return None
     note = ""
-    if base is not None and base is not counting and base.run.state_bytes:
-        share = times(counting.run.state_bytes, base.run.state_bytes, "less", "more", "as much")
-        note = f"{share}: {base.label} keeps {size(base.run.state_bytes)}"
-    elif counting.run.parameter_bytes:
-        note = f"for {size(counting.run.parameter_bytes)} of weights"
-    return Tile(f"Optimizer state of {counting.label}", size(counting.run.state_bytes), note)
+    if base is not None and base is not counting and base.state_bytes:
+        share = times(counting.state_bytes, base.state_bytes, "less", "more", "as much")
+        note = f"{share}: {base.label} keeps {size(base.state_bytes)}"
+    elif counting.parameter_bytes:
+        note = f"for {size(counting.parameter_bytes)} of weights"
+    return Tile(f"Optimizer state of {counting.label}", size(counting.state_bytes), note)
 
 
 def speed_tile(found: OnePass) -> Tile | None:
     """How fast CF-SGD, or else the first run, went through the stream."""
     run = of_optimizer(found, "cfsgd") or found.runs[0]
-    if run.run.speed is None:
+    if run.speed is None:
         return None
-    learned = "" if run.run.examples is None else f"{thousands(run.run.examples)} in all; "
-    return Tile(
-        f"Examples/s of {run.label}", thousands(run.run.speed), f"{learned}reading included"
-    )
+    learned = "" if run.examples is None else f"{thousands(run.examples)} in all; "
+    return Tile(f"Examples/s of {run.label}", thousands(run.speed), f"{learned}reading included")

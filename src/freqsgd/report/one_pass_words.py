@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 from freqsgd.report.memory_figure import state_words
-from freqsgd.report.one_pass import BASELINE, OnePass, Streamed, window_differences
+from freqsgd.report.one_pass import BASELINE, OnePass, window_differences
 from freqsgd.report.one_pass_background import caveats, rates, streamed
-from freqsgd.report.results import display_name
+from freqsgd.report.results import Run, display_name
 from freqsgd.report.summary import Statement
 from freqsgd.report.wording import capitalized, count_of, enumerate_words, score, size, thousands
 
@@ -41,7 +41,7 @@ def one_pass_words(found: OnePass) -> list[Statement]:
     return [Statement(topic, text) for topic, text in statements.items() if text]
 
 
-def ranking(found: OnePass) -> list[tuple[float, Streamed]]:
+def ranking(found: OnePass) -> list[tuple[float, Run]]:
     """Runs by their NE, the lowest first."""
     known = [(ne, run) for run in found.runs if (ne := found.ne(run)) is not None]
     return sorted(known, key=lambda pair: pair[0])
@@ -75,7 +75,7 @@ def against_baseline(found: OnePass) -> str:
         if (apart := found.difference(run)) is not None
     ]
     told_of = f"The {found.ne_name} against that of {base.label}: {enumerate_words(told)}."
-    if base.run.optimizer == BASELINE:
+    if base.optimizer == BASELINE:
         return told_of
     name = display_name(BASELINE)
     why = "has no NE" if of_optimizer(found, BASELINE) else "is not among the runs"
@@ -84,7 +84,7 @@ def against_baseline(found: OnePass) -> str:
 
 def while_training(found: OnePass) -> str:
     """The NE of every example before it was learned, if that is not what runs are compared by."""
-    told = listed(found, lambda run: run.train.ne, ne_score) if found.is_evaluated else ""
+    told = listed(found, lambda run: run.train_ne, ne_score) if found.is_evaluated else ""
     return f"NE of all examples, each scored before it was learned: {told}." if told else ""
 
 
@@ -116,7 +116,9 @@ def windows_words(apart: Sequence[float]) -> str:
 def calibration(found: OnePass) -> str:
     """Positives predicted over positives seen."""
     told = listed(
-        found, lambda run: (run.test if found.is_evaluated else run.train).calibration, score
+        found,
+        lambda run: run.test_calibration if found.is_evaluated else run.train_calibration,
+        score,
     )
     where = "on the evaluation examples" if found.is_evaluated else "over the run"
     return f"Positives predicted over positives seen, {where} (1 is right): {told}." if told else ""
@@ -124,24 +126,24 @@ def calibration(found: OnePass) -> str:
 
 def memory(found: OnePass) -> str:
     """What each keeps beside the weights, and what it all took."""
-    if all(run.run.state_bytes is None for run in found.runs):
+    if all(run.state_bytes is None for run in found.runs):
         return ""
-    weights = max(run.run.parameter_bytes or 0 for run in found.runs)
+    weights = max(run.parameter_bytes or 0 for run in found.runs)
     beside = f"Beside {size(weights)} of weights" if weights else "Beside the weights"
-    states = enumerate_words(f"{run.label} {state_words(run.run)}" for run in found.runs)
-    peaks = [run.peak_memory for run in found.runs if run.peak_memory]
+    states = enumerate_words(f"{run.label} {state_words(run)}" for run in found.runs)
+    peaks = [run.peak_memory_bytes for run in found.runs if run.peak_memory_bytes]
     peak = f" At its peak the whole process took {size(max(peaks))}." if peaks else ""
     return f"{beside} an optimizer keeps: {states}.{peak}"
 
 
 def speed(found: OnePass) -> str:
     """How fast each was."""
-    told = listed(found, lambda run: run.run.speed, thousands)
+    told = listed(found, lambda run: run.speed, thousands)
     return f"Examples per second, reading included: {told}." if told else ""
 
 
 def listed(
-    found: OnePass, value: Callable[[Streamed], float | None], show: Callable[[float], str]
+    found: OnePass, value: Callable[[Run], float | None], show: Callable[[float], str]
 ) -> str:
     """A number of every run that has one."""
     known = ((run.label, value(run)) for run in found.runs)
@@ -162,9 +164,9 @@ def against_best_possible(found: OnePass) -> str:
     )
 
 
-def of_optimizer(found: OnePass, optimizer: str) -> Streamed | None:
+def of_optimizer(found: OnePass, optimizer: str) -> Run | None:
     """The first run of an optimizer."""
-    return next((run for run in found.runs if run.run.optimizer == optimizer), None)
+    return next((run for run in found.runs if run.optimizer == optimizer), None)
 
 
 def ne_score(ne: float) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from freqsgd.documents.paper import PaperFigure
 from freqsgd.report.charts import cost_charts, learning_charts
 from freqsgd.report.diagnosis import read_moments
 from freqsgd.report.diagnosis_sections import moments_charts
@@ -17,7 +18,7 @@ from freqsgd.report.inspection_sections import rank_charts
 from freqsgd.report.kinds import kind_of
 from freqsgd.report.one_pass_sections import ne_charts
 from freqsgd.report.page import Chart
-from freqsgd.report.paper import LEARNING, Paper, PaperFigure
+from freqsgd.report.paper import LEARNING, Paper
 from freqsgd.report.paper_legend import named_by_optimizer
 from freqsgd.report.paper_tails import tail_charts
 from freqsgd.report.reach import point
@@ -135,7 +136,7 @@ def improvements(tail: str) -> Callable[[Paper, str], Made]:
 
     def make(paper: Paper, run: str) -> Made:
         theory = paper.theory(run)
-        if theory is None or theory.problem.get("tail") != tail:
+        if theory is None or theory.problem.tail != tail:
             return (), ()
         return improvement_charts(theory), [*theory.runs, TOKENS]
 

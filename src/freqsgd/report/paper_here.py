@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from freqsgd.documents.paper import PaperFigure
 from freqsgd.report.diagnosis import read_moments
 from freqsgd.report.inspection_tails import tails
 from freqsgd.report.inspection_words import imbalance
@@ -11,7 +12,7 @@ from freqsgd.report.kinds import kind_of
 from freqsgd.report.measures import optimum
 from freqsgd.report.memory_figure import state_words
 from freqsgd.report.one_pass_words import against_baseline, lowest
-from freqsgd.report.paper import Paper, PaperFigure
+from freqsgd.report.paper import Paper
 from freqsgd.report.ranking import ranked
 from freqsgd.report.results import Run
 from freqsgd.report.theory import Theory
@@ -129,7 +130,7 @@ def theorems(paper: Paper, run: str) -> str:
 def told_of(theory: Theory) -> Iterator[str]:
     """Bounds, and improvements along the tail, or of all tokens where there is none."""
     yield bounds(theory)
-    if theory.problem.get("tail") == "uniform":
+    if theory.problem.tail == "uniform":
         yield from top_gains(theory)
     else:
         yield in_brief(theory)

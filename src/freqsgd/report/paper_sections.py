@@ -7,9 +7,10 @@ from dataclasses import replace
 from html import escape
 from urllib.parse import quote
 
+from freqsgd.documents.paper import NOT_MEASURED, PaperFigure, PaperRun
 from freqsgd.report.opening import command_html, footer_html, opening_html, statements_html
 from freqsgd.report.page import Section, render
-from freqsgd.report.paper import NOT_MEASURED, Paper, PaperFigure, PaperRun
+from freqsgd.report.paper import Paper
 from freqsgd.report.paper_charts import FEW, Parts, leading_chart
 from freqsgd.report.paper_here import here
 from freqsgd.report.paper_legend import legend_of, placed

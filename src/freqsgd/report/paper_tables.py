@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from freqsgd.documents.paper import PaperFigure
 from freqsgd.report.kinds import kind_of
 from freqsgd.report.measures import kept
 from freqsgd.report.one_pass_words import ne_score, signed
-from freqsgd.report.paper import Paper, PaperFigure
-from freqsgd.report.results import Results, display_name, number
+from freqsgd.report.paper import Paper
+from freqsgd.report.results import Results, display_name
 from freqsgd.report.sortable import Cells, sortable_table
 from freqsgd.report.tuning import read_studies
 from freqsgd.report.wording import capitalized, factor, megabytes, score, thousands
@@ -36,22 +37,17 @@ def one_pass(paper: Paper, figure: PaperFigure, run: str) -> str:
         return ""
     base = found.baseline
     columns: list[Cells] = [
-        ("Evaluation NE", ne_score, [each.test.ne for each in found.runs]),
+        ("Evaluation NE", ne_score, [each.test_ne for each in found.runs]),
         (
             f"Against {base.label}, %" if base else "",
             signed,
             [found.difference(each) for each in found.runs],
         ),
-        ("NE while training", ne_score, [each.train.ne for each in found.runs]),
-        ("Learning rate", "{:g}".format, [rate(each.run.settings) for each in found.runs]),
-        ("State, MB", megabytes, [each.run.state_bytes for each in found.runs]),
+        ("NE while training", ne_score, [each.train_ne for each in found.runs]),
+        ("Learning rate", "{:g}".format, [each.lr for each in found.runs]),
+        ("State, MB", megabytes, [each.state_bytes for each in found.runs]),
     ]
     return sortable_table("Optimizer", names(found.results), columns)
-
-
-def rate(settings: object) -> float | None:
-    """The learning rate of a run."""
-    return number(settings.get("lr")) if isinstance(settings, dict) else None
 
 
 def rates_of(figure: PaperFigure, model: str) -> dict[str, float]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-from freqsgd.report.paper import VERDICTS, Paper, PaperFigure
+from freqsgd.documents.paper import VERDICTS, PaperFigure
+from freqsgd.report.paper import Paper
 from freqsgd.report.tables import ABSENT, header, plain_table
 from freqsgd.report.wording import enumerate_words
 

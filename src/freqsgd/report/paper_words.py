@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from freqsgd.documents.paper import VERDICTS, PaperFigure
 from freqsgd.report.headline import Tile, reach_tile, state_tile
 from freqsgd.report.kinds import kind_of
 from freqsgd.report.one_pass_words import against_baseline
-from freqsgd.report.paper import LEARNING, VERDICTS, Paper, PaperFigure
+from freqsgd.report.paper import LEARNING, Paper
 from freqsgd.report.paper_here import states
 from freqsgd.report.ranking import ranked
 from freqsgd.report.reach import reach

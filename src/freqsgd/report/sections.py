@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from freqsgd.documents.results import Machine
 from freqsgd.report.background import count_words
 from freqsgd.report.charts import cost_charts, learning_charts
 from freqsgd.report.diagnosis_sections import diagnosis_sections
@@ -26,7 +24,7 @@ __all__ = ["footer", "machine_words", "opening", "sections", "title"]
 
 def title(results: Results) -> str:
     """The heading of the page."""
-    data = results.dataset.get("name", "unnamed data")
+    data = results.dataset.name or "unnamed data"
     if results.tuning:
         names = dict.fromkeys(display_name(run.optimizer) for run in results.runs)
         return f"{enumerate_words(names)}, tuned on {data}"
@@ -64,18 +62,18 @@ def curves_title(results: Results, kind: Kind) -> str:
 def footer(results: Results) -> str:
     """Where, with what and when the results were made."""
     parts = machine_words(results.machine)
-    if results.dataset.get("source"):
-        parts.append(f"data: {results.dataset['source']}")
+    if results.dataset.source:
+        parts.append(f"data: {results.dataset.source}")
     return footer_html(parts, results.created)
 
 
-def machine_words(machine: Mapping[str, Any]) -> list[str]:
+def machine_words(machine: Machine) -> list[str]:
     """The machine and the programs."""
-    ways = {
-        "cpu": "{}",
-        "cores": "cores: {}",
-        "threads": "threads: {}",
-        "torch": "torch {}",
-        "python": "Python {}",
+    known = {
+        "{}": machine.cpu,
+        "cores: {}": machine.cores,
+        "threads: {}": machine.threads,
+        "torch {}": machine.torch,
+        "Python {}": machine.python,
     }
-    return [way.format(machine[key]) for key, way in ways.items() if machine.get(key)]
+    return [way.format(value) for way, value in known.items() if value]

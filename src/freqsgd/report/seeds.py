@@ -16,7 +16,7 @@ def seeds_table(results: Results, kind: Kind) -> str:
     scores = [measure for measure in kind.scores if is_known(results, measure)]
     rows: list[list[str | None]] = []
     for runs in alike(results.runs):
-        if len({repr(run.settings.get("seed")) for run in runs}) == len(runs) > 1:
+        if len({repr(run.seed) for run in runs}) == len(runs) > 1:
             rows.append([runs[0].family, str(len(runs))])
             for measure in scores:
                 values = [value for run in runs if (value := measure.of(run)) is not None]

@@ -84,9 +84,9 @@ def settings(
 ) -> Iterator[tuple[str, str]]:
     """What is known of a run's settings, by name."""
     for key, name in {**SETTING_NAMES, "batch_size": batch}.items():
-        if key in run.settings:
-            yield name, setting(run.settings[key])
-    for key, value in options(run.settings.get("options")):
+        if (value := getattr(run, key)) not in (None, ""):
+            yield name, setting(value)
+    for key, value in options(run.options):
         told_elsewhere = key in (*SETTING_NAMES, *inapplicable, "optimizer", "epochs")
         if not told_elsewhere and value != USUAL.get(key):
             yield option_names.get(key, key), VALUE_NAMES.get((key, value), value)

@@ -8,7 +8,7 @@ from html import escape
 
 from freqsgd.report.kinds import Kind
 from freqsgd.report.measures import Measure, best
-from freqsgd.report.results import Results, Run, number
+from freqsgd.report.results import Results, Run
 from freqsgd.report.wording import capitalized, megabytes, thousands
 
 __all__ = ["Column", "comparison_table", "plain_table", "runs_table"]
@@ -38,7 +38,7 @@ def columns(kind: Kind) -> list[Column]:
         return None if found is None else found.epoch.seconds
 
     return [
-        Column("Learning rate", lambda run: number(run.settings.get("lr")), "{:g}".format),
+        Column("Learning rate", lambda run: run.lr, "{:g}".format),
         *map(score_column, kind.scores),
         Column("Epoch kept", kept_epoch, thousands),
         Column("Seconds until then", seconds, seconds_shown),

@@ -31,7 +31,7 @@ def distribution(theory: Theory, side: str) -> Figure:
     """Frequency by rank, as in the paper's Figures 1a and 1b; a line ends the top tokens."""
     places = theory.places(side)
     style = looks(theory)[-1]
-    p = [theory.tokens[place].p for place in places]
+    p = [theory.tokens.p[place] for place in places]
     trace = {
         **points(theory, places, p, len(theory.runs), style, SIDES[side]),
         "hovertemplate": f"{side} %{{x}}<br>p = %{{y:.3~g}}{NO_BOX}",
@@ -51,9 +51,10 @@ def distribution(theory: Theory, side: str) -> Figure:
 def error(theory: Theory, side: str) -> Figure | None:
     """What was measured of each optimizer, with intervals, its bound, and what was at the start."""
     places = theory.places(side)
-    start = [token.start for token in theory.tokens]
     colour = looks(theory)[-1].light
-    traces = [line(theory, places, start, len(theory.runs), colour, START, "at the start")]
+    traces = [
+        line(theory, places, theory.tokens.start, len(theory.runs), colour, START, "at the start")
+    ]
     for order, (run, style) in enumerate(zip(theory.runs, looks(theory), strict=False)):
         name = f"{plotly_text(run.label)}, bound"
         traces.append(line(theory, places, run.bound, order, style.light, BOUND, name))
@@ -145,7 +146,7 @@ def points(
         "mode": "markers",
         "name": name,
         "meta": {"run": order},
-        "x": [theory.tokens[place].rank for place in places],
+        "x": [theory.tokens.rank[place] for place in places],
         "y": [positive(value) for value in values],
         "marker": {
             "color": style.light,
@@ -206,7 +207,7 @@ def line(
         "mode": "lines",
         "name": name,
         "meta": {"run": order},
-        "x": [theory.tokens[place].rank for place in places],
+        "x": [theory.tokens.rank[place] for place in places],
         "y": [positive(column[place]) for place in places],
         "line": {"color": colour, "dash": dash, "width": 2},
         "hovertemplate": f"<b>{name}</b> %{{y:.3~g}}<br>rank %{{x}}{NO_BOX}",
@@ -215,12 +216,12 @@ def line(
 
 def is_polynomial(theory: Theory) -> bool:
     """Whether ranks are on a logarithmic axis, where such a tail is a straight line."""
-    return theory.problem.get("tail") == "polynomial"
+    return theory.problem.tail == "polynomial"
 
 
 def rank_axis(theory: Theory, places: Sequence[int]) -> dict[str, Any]:
     """The axis of ranks."""
-    ranks = [theory.tokens[place].rank for place in places]
+    ranks = [theory.tokens.rank[place] for place in places]
     kind = log_axis(ranks) if is_polynomial(theory) else {"tickformat": "d"}
     return {"title": {"text": "rank, most frequent first"}, "showgrid": False, **kind}
 

@@ -94,18 +94,17 @@ def sections(theory: Theory) -> list[Section]:
 def distribution_charts(theory: Theory) -> Iterator[Chart]:
     """How frequent tokens are."""
     for side in present(theory):
-        tokens = [theory.tokens[place] for place in theory.places(side)]
-        top = theory.top(side)
+        places, top = theory.places(side), theory.top(side)
         ends = enumerate_words(
-            f"p = {token.p:.3g} at rank {token.rank}"
-            for token in (tokens[0], tokens[-1])
-            if token.p is not None
+            f"p = {p:.3g} at rank {theory.tokens.rank[place]}"
+            for place in (places[0], places[-1])
+            if (p := theory.tokens.p[place]) is not None
         )
         yield Chart(
             f"distribution-{side}",
             title=f"Frequency of {SIDES[side]}",
             figure=figures.distribution(theory, side),
-            description=f"Scatter chart of the frequency of {len(tokens)} {SIDES[side]} with "
+            description=f"Scatter chart of the frequency of {len(places)} {SIDES[side]} with "
             f"{tail_words(theory)}: {ends}; {top} are top {SIDES[side]}.",
             note=top_note(theory, side),
         )
@@ -117,7 +116,7 @@ def top_note(theory: Theory, side: str) -> str:
     if top >= count:
         return f"All {SIDES[side]} are top {SIDES[side]}: none is much rarer than the first."
     within = {"exponential": "a factor e", "polynomial": "a factor 16"}.get(
-        str(theory.problem.get("tail"))
+        str(theory.problem.tail)
     )
     of = f" are within {within} of the first" if within else ""
     return f"Top {SIDES[side]}{of}: {top} of {count}."
@@ -146,7 +145,7 @@ def error_charts(theory: Theory) -> Iterator[Chart]:
 def late_note(theory: Theory) -> str:
     """That CF-SGD's points are not to be compared with others here."""
     counting = any(run.optimizer == "cfsgd" for run in theory.runs)
-    if not counting or theory.problem.get("output") != "random":
+    if not counting or theory.problem.output != "random":
         return ""
     return (
         " CF-SGD's iterate is drawn from the second half of all, that of others from all, as the "
@@ -196,12 +195,13 @@ def checks_table(theory: Theory) -> str:
 
 def tokens_table(theory: Theory) -> str:
     """A row per token, folded."""
-    width = len(str(max(token.rank for token in theory.tokens)))
-    names = [(token.name, f"{token.side} {token.rank:0{width}}") for token in theory.tokens]
+    width = len(str(max(theory.tokens.rank)))
+    pairs = zip(theory.tokens.side, theory.tokens.rank, strict=True)
+    names = [(f"{side} {rank}", f"{side} {rank:0{width}}") for side, rank in pairs]
     columns: list[Cells] = [
-        ("p", "{:.3g}".format, [token.p for token in theory.tokens]),
-        ("σ²", "{:.3g}".format, [token.sigma2 for token in theory.tokens]),
-        ("E‖∇f‖² at the start", "{:.3g}".format, [token.start for token in theory.tokens]),
+        ("p", "{:.3g}".format, theory.tokens.p),
+        ("σ²", "{:.3g}".format, theory.tokens.sigma2),
+        ("E‖∇f‖² at the start", "{:.3g}".format, theory.tokens.start),
     ]
     for run in theory.runs:
         columns += [
@@ -215,17 +215,16 @@ def tokens_table(theory: Theory) -> str:
             (f"SGD / {entry.label}, measured", "{:.3g}".format, entry.measured),
         ]
     table = sortable_table("Token", names, columns)
-    count = len(theory.tokens)
+    count = len(names)
     return f'<details class="wide"><summary>{count} tokens</summary>{table}</details>'
 
 
 def settings_html(theory: Theory) -> str:
     """What was chosen, what follows from it, and the command."""
-    problem = theory.problem
     rows: list[list[str | None]] = [
-        [name, setting(problem[key])]
+        [name, setting(value)]
         for key, name in SETTINGS.items()
-        if problem.get(key) is not None
+        if (value := getattr(theory.problem, key)) is not None
     ]
     rows += [[f"alpha of {run.label}", setting(run.alpha)] for run in theory.runs if run.alpha]
     table = plain_table(["Setting", "Value"], rows, kind="settings")

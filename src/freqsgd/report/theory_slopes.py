@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from freqsgd.report.theory import Slope, Theory
+from freqsgd.documents.theory import Slope
+from freqsgd.report.theory import Theory
 from freqsgd.report.wording import count_of, thousands
 
 __all__ = ["in_brief", "slopes"]

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from freqsgd.report.documents import TAIL_RATES
 from freqsgd.report.headline import Tile
-from freqsgd.report.results import integer, mapping, number
 from freqsgd.report.summary import Statement
-from freqsgd.report.theory import SIDES, Improvement, Theory, TheoryRun
+from freqsgd.report.theory import SIDES, TAIL_RATES, Improvement, Theory, TheoryRun
 from freqsgd.report.theory_slopes import slopes
 from freqsgd.report.wording import (
     capitalized,
@@ -26,7 +24,7 @@ __all__ = ["headline", "summarize", "tail_words", "theory_title"]
 
 def tail_words(theory: Theory) -> str:
     """Which distribution the tokens have."""
-    tail, rate = theory.problem.get("tail"), number(theory.problem.get("rate"))
+    tail, rate = theory.problem.tail, theory.problem.rate
     if tail in TAIL_RATES and rate is not None:
         article = "an" if tail == "exponential" else "a"
         return f"{article} {tail} tail ({TAIL_RATES[tail]} = {rate:g})"
@@ -90,24 +88,23 @@ def simulated(theory: Theory) -> str:
     names = enumerate_words(run.label for run in theory.runs)
     sentences = [f"{names or 'No optimizer'} on {sides} with {tail_words(theory)}."]
     ball = {"dim": "vectors of {:g} numbers", "radius": "in a ball of radius {:g}"}
-    parts = [way.format(value) for key, way in ball.items() if (value := number(problem.get(key)))]
-    if (smooth := number(problem.get("smoothness"))) is not None:
-        parts.append(f"so L = {smooth:g}")
+    parts = [way.format(value) for key, way in ball.items() if (value := getattr(problem, key))]
+    if problem.smoothness is not None:
+        parts.append(f"so L = {problem.smoothness:g}")
     if parts:
         sentences.append(f"{capitalized(', '.join(parts))}.")
-    repetitions, iterations = (integer(problem.get(key)) for key in ("repetitions", "iterations"))
-    if repetitions and iterations:
+    if problem.repetitions and problem.iterations:
         took = f", in {duration(theory.seconds)}" if theory.seconds else ""
         sentences.append(
-            f"{thousands(repetitions)} repetitions of {thousands(iterations)} iterations, a pair "
-            f"each{took}; measured is {output(theory)}."
+            f"{thousands(problem.repetitions)} repetitions of {thousands(problem.iterations)} "
+            f"iterations, a pair each{took}; measured is {output(theory)}."
         )
     return " ".join(sentences)
 
 
 def output(theory: Theory) -> str:
     """Which iterate is looked at."""
-    if theory.problem.get("output") == "last":
+    if theory.problem.output == "last":
         return "the last iterate, though the theorems speak of one drawn at random"
     return "an iterate drawn at random, as the theorems have it"
 
@@ -141,7 +138,7 @@ def bounds(theory: Theory) -> str:
         )
     for run in bounded:
         if places := broken(run):
-            first = enumerate_words(theory.tokens[place].name for place in places[:3])
+            first = enumerate_words(theory.name(place) for place in places[:3])
             more = " and others" if len(places) > 3 else ""
             sentences.append(
                 f"{run.label} is above its bound at {len(places)} of {len(known(run))} tokens: "
@@ -194,7 +191,7 @@ def tail_gains(theory: Theory) -> Iterator[str]:
         if gain is None:
             continue
         count = len(gains(entry, theory.tail))
-        rarest = min(theory.tail, key=lambda place: theory.tokens[place].p or 0)
+        rarest = min(theory.tail, key=lambda place: theory.tokens.p[place] or 0)
         yield (
             f"After equally many iterations {entry.label}'s error is {against_sgd(gain)} "
             f"(geometric mean over {thousands(count)} tokens beyond the top ones)"
@@ -208,7 +205,7 @@ def at_token(theory: Theory, entry: Improvement, place: int) -> str:
     if value is None or value <= 0:
         return ""
     words = (
-        f"; at {theory.tokens[place].name}, the rarest, {against_sgd(value)}"
+        f"; at {theory.name(place)}, the rarest, {against_sgd(value)}"
         f"{interval(entry.low[place], entry.high[place], inverted=value < 1)}"
     )
     if promised is None:
@@ -221,7 +218,7 @@ def at_token(theory: Theory, entry: Improvement, place: int) -> str:
 def top_gains(theory: Theory) -> Iterator[str]:
     """That top tokens lose no more than a constant."""
     tail = set(theory.tail)
-    top = [place for place in range(len(theory.tokens)) if place not in tail]
+    top = [place for place in range(len(theory.tokens.side)) if place not in tail]
     for entry in theory.improvements:
         if values := gains(entry, top):
             ends = dict.fromkeys(f"{end:.3g}" for end in (min(values), max(values)))
@@ -233,12 +230,12 @@ def top_gains(theory: Theory) -> Iterator[str]:
 
 def corollary(theory: Theory) -> str:
     """Whether the corollary applies, and what it guarantees at the rarest token."""
-    found = mapping(theory.problem.get("corollary"))
-    if not found:
+    found = theory.problem.corollary
+    if found is None:
         return ""
-    uniform = theory.problem.get("tail") == "uniform"
-    if found.get("applies") is not True:
-        reason = found.get("reason")
+    uniform = theory.problem.tail == "uniform"
+    if not found.applies:
+        reason = found.reason
         instead = " FA-SGD is SGD with one rate for users and one for items." if uniform else ""
         return f"The corollary does not apply{f': {reason}' if reason else ''}.{instead}"
     if uniform:
@@ -251,7 +248,7 @@ def corollary(theory: Theory) -> str:
         key=lambda pair: pair[1],
     )
     return (
-        f"The corollary applies. At {theory.tokens[place].name} it guarantees {entry.label} "
+        f"The corollary applies. At {theory.name(place)} it guarantees {entry.label} "
         f"a bound that needs {factor(most)} times fewer iterations than SGD's: "
         f"{factor(math.sqrt(most))} times less error after equally many."
     )
@@ -270,7 +267,7 @@ def did_not(theory: Theory) -> str:
 
 def caveats(theory: Theory) -> Iterator[str]:
     """What limits what was measured."""
-    repetitions = integer(theory.problem.get("repetitions"))
+    repetitions = theory.problem.repetitions
     for run in theory.runs:
         if run.invalid:
             of = f" of {thousands(repetitions)}" if repetitions else ""

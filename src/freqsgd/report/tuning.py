@@ -1,4 +1,4 @@
-"""Reads what ``freqsgd tune`` adds to ``results.json``, and says what it shows."""
+"""What a search shows: ``freqsgd tune`` adds it to ``results.json``."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from freqsgd.report.results import Results, display_name, integer, mapping, number, text
+from freqsgd.documents.results import SweepPoint, Trial
+from freqsgd.report.results import Results, display_name
 from freqsgd.report.wording import enumerate_words, ratio
 
 __all__ = [
     "CLOSE",
     "GoodRange",
     "Study",
-    "Trial",
     "factor_words",
     "good_range",
     "good_rates",
@@ -26,16 +26,6 @@ CLOSE = 0.002  # validation AUC below the best of a sweep that still counts as g
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One try of the search."""
-
-    number: int
-    value: float | None  # best validation AUC
-    state: str | None
-    lr: float | None
-
-
-@dataclass(frozen=True)
 class Study:
     """The search for one optimizer."""
 
@@ -43,9 +33,17 @@ class Study:
     place: int | None  # of the optimizer's first run, whose looks it has
     trials: tuple[Trial, ...]
     best: Trial | None  # settings, with the number of the trial that they are from
-    from_sweep: bool  # the best settings have a learning rate of the sweep, not that of the trial
-    params: Mapping[str, Any]  # the best settings
     sweep: tuple[tuple[float, float | None], ...]  # learning rate, validation AUC; by rate
+
+    @property
+    def from_sweep(self) -> bool:
+        """Whether the best settings have a learning rate of the sweep, not that of the trial."""
+        return self.best is not None and self.best.origin == "sweep"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The best settings."""
+        return {} if self.best is None else self.best.params
 
     @property
     def best_trial(self) -> Trial | None:
@@ -73,46 +71,24 @@ class GoodRange:
 
 def read_studies(results: Results) -> list[Study]:
     """The searches, one per optimizer; none if nothing was tuned."""
-    studies = results.tuning.get("studies")
     places: dict[str, int] = {}
     for place, run in enumerate(results.runs):
         places.setdefault(run.optimizer, place)
-    found = []
-    for study in map(mapping, studies if isinstance(studies, list) else []):
-        optimizer = text(study.get("optimizer"))
-        if optimizer is not None:
-            found.append(read_study(study, optimizer, places.get(optimizer)))
-    return found
+    return [
+        Study(
+            display_name(study.optimizer),
+            places.get(study.optimizer),
+            study.trials,
+            study.best,
+            tuple((one.lr, one.val_auc) for one in sorted(study.lr_sweep, key=rate) if one.lr > 0),
+        )
+        for study in (results.tuning.studies if results.tuning else ())
+    ]
 
 
-def read_study(study: Mapping[str, Any], optimizer: str, place: int | None) -> Study:
-    """One entry of ``studies``."""
-    trials, sweep = study.get("trials"), study.get("lr_sweep")
-    best = mapping(study.get("best"))
-    points = []
-    for point in map(mapping, sweep if isinstance(sweep, list) else []):
-        lr = number(point.get("lr"))
-        if lr is not None and lr > 0:
-            points.append((lr, number(point.get("val_auc"))))
-    read = map(read_trial, map(mapping, trials if isinstance(trials, list) else []))
-    return Study(
-        display_name(optimizer),
-        place,
-        trials=tuple(trial for trial in read if trial is not None),
-        best=read_trial(best),
-        from_sweep=best.get("from") == "sweep",
-        params=mapping(best.get("params")),
-        sweep=tuple(sorted(points, key=lambda point: point[0])),
-    )
-
-
-def read_trial(trial: Mapping[str, Any]) -> Trial | None:
-    """One entry of ``trials``; None if it does not say which."""
-    at = integer(trial.get("number"))
-    if at is None:
-        return None
-    lr = number(mapping(trial.get("params")).get("lr"))
-    return Trial(at, number(trial.get("value")), text(trial.get("state")), lr)
+def rate(point: SweepPoint) -> float:
+    """Its learning rate."""
+    return point.lr
 
 
 def good_range(sweep: Sequence[tuple[float, float | None]]) -> GoodRange | None:
