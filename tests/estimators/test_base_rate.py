@@ -13,7 +13,7 @@ from freqsgd.errors import DataError
 from freqsgd.estimators.fitted import shift_to_base_rate
 from freqsgd.estimators.inputs import hold_out
 from freqsgd.tables.dataset import Dataset
-from freqsgd.tables.splits import Splits
+from freqsgd.tables.fields import Splits
 from tests.estimators.made_up import clicks
 
 SMALL = {"dim": 4, "epochs": 3, "lr": 0.3, "batch_size": 64}

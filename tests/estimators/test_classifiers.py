@@ -21,8 +21,7 @@ from freqsgd.recommender.find_lr import find_lr
 from freqsgd.recommender.settings import Settings
 from freqsgd.recommender.training import fit
 from freqsgd.tables.dataset import Dataset
-from freqsgd.tables.fields import Field
-from freqsgd.tables.splits import Splits
+from freqsgd.tables.fields import Field, Splits
 from tests.estimators.made_up import clicks
 from tests.tables import slow
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from freqsgd.tables.dataset import Dataset
-from freqsgd.tables.fields import Field
-from freqsgd.tables.splits import Splits
+from freqsgd.tables.fields import Field, Splits
 
 
 def dataset(rows=3000, sizes=(60, 40), seed=0, name="made-up"):

@@ -26,8 +26,7 @@ from freqsgd.recommender.engine import build_model, engine_for
 from freqsgd.recommender.settings import Settings
 from freqsgd.recommender.training import fit
 from freqsgd.tables.dataset import Dataset
-from freqsgd.tables.fields import Field
-from freqsgd.tables.splits import Splits
+from freqsgd.tables.fields import Field, Splits
 from tests.recommender.made_up import dataset
 from tests.recommender.slow import SlowFM
 from tests.recommender.test_training import interrupt_at

@@ -12,10 +12,9 @@ from freqsgd.recommender.find_lr import find_lr, lowest
 from freqsgd.recommender.settings import Settings
 from freqsgd.recommender.training import fit
 from freqsgd.tables.dataset import Dataset
-from freqsgd.tables.fields import ABSENT, Field
+from freqsgd.tables.fields import ABSENT, Field, Splits
 from freqsgd.tables.loading import load
 from freqsgd.tables.spec import DataOptions
-from freqsgd.tables.splits import Splits
 from tests.recommender.made_up import dataset
 
 SMALL = Settings(dim=4, epochs=2)

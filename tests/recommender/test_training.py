@@ -17,7 +17,7 @@ from freqsgd.recommender.folder import load_model
 from freqsgd.recommender.settings import Settings
 from freqsgd.recommender.training import _Run, fit
 from freqsgd.runs.metrics import auc, cross_entropy
-from freqsgd.tables.splits import Splits
+from freqsgd.tables.fields import Splits
 from tests.recommender.made_up import dataset
 
 SMALL = Settings(dim=4, batch_size=100, epochs=3, patience=3)

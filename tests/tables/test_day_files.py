@@ -13,7 +13,7 @@ import pytest
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.tables.encoder import Encoder
 from freqsgd.tables.loading import load
-from freqsgd.tables.readers import parquet_rows
+from freqsgd.tables.readers import ParquetReader
 from freqsgd.tables.spec import DataOptions
 from freqsgd.tables.stream import Position
 from tests.tables.days_of_files import (
@@ -32,7 +32,7 @@ KINDS = (".parquet", ".csv", ".tsv", ".csv.gz")
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
     monkeypatch.setattr("freqsgd.tables.readers.BLOCK_ROWS", 16)
-    monkeypatch.setattr("freqsgd.tables.csv_reader.BLOCK_BYTES", 400)
+    monkeypatch.setattr("freqsgd.tables.readers.BLOCK_BYTES", 400)
 
 
 @pytest.fixture
@@ -195,11 +195,12 @@ def test_rows_are_counted_once(tmp_path, monkeypatch):
     three_days(tmp_path)
     opened = []
 
-    def counted(path):
-        opened.append(path)
-        return parquet_rows(path)
+    def counted(reader):
+        opened.append(reader.path)
+        return count(reader)
 
-    monkeypatch.setattr("freqsgd.tables.day_files.parquet_rows", counted)
+    count = ParquetReader.count
+    monkeypatch.setattr(ParquetReader, "count", counted)
     stream = stream_of(tmp_path)
     assert [stream.summary()["rows"] for _ in range(3)] == [97] * 3
     assert len(opened) == len(set(opened)) == 4
@@ -242,7 +243,7 @@ def test_closing_stops_the_threads(tmp_path):
 @pytest.mark.parametrize("kind", [".parquet", ".csv"])
 def test_memory_does_not_grow_with_the_data(tmp_path, kind, monkeypatch):
     monkeypatch.setattr("freqsgd.tables.readers.BLOCK_ROWS", 1000)
-    monkeypatch.setattr("freqsgd.tables.csv_reader.BLOCK_BYTES", 20_000)
+    monkeypatch.setattr("freqsgd.tables.readers.BLOCK_BYTES", 20_000)
     frame = frame_of(1000, 0)
     peaks = []
     for rows in (10, 60):

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from freqsgd.errors import DataWarning
-from freqsgd.tables.blocks import Block, RawText
 from freqsgd.tables.columns import Column
 from freqsgd.tables.fields import ABSENT
 from freqsgd.tables.hashing import HashCoder
+from freqsgd.tables.readers import Block, RawText
 from tests.tables.slow_hash import slow_row
 
 ROWS = 2**31 - 1  # so that hardly any two tokens meet

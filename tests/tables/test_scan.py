@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freqsgd.tables.csv_scan import find_first_rows, find_rows
+from freqsgd.tables.csv_rows import find_first_rows, find_rows
 
 FINDERS = pytest.mark.parametrize("find", [find_rows, find_first_rows])
 CELLS = st.text(alphabet='ab,"\n \té', max_size=5)

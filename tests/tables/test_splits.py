@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from freqsgd.errors import DataError
-from freqsgd.tables.splits import split_at_random, split_by_part, split_by_time, split_column
+from freqsgd.tables.fields import split_at_random, split_by_part, split_by_time, split_column
 
 
 def rows_of(splits):

@@ -20,7 +20,7 @@ from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.recommender.settings import Settings
 from freqsgd.tables.dataset import Dataset
 from freqsgd.tables.encoder import Encoder
-from freqsgd.tables.splits import Splits
+from freqsgd.tables.fields import Splits
 from freqsgd.tables.values import is_missing, shown
 
 _Options = TypeVar("_Options", Settings, Rule)

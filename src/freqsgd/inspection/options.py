@@ -6,54 +6,31 @@ from dataclasses import dataclass
 
 from freqsgd.errors import DataError
 from freqsgd.tables.catalog import known_dataset
-from freqsgd.tables.checks import (
-    check_columns,
-    refuse_options,
-    whole_number,
-)
-from freqsgd.tables.dialect import Dialect
+from freqsgd.tables.checks import refuse_options, whole_number
+from freqsgd.tables.spec import TableOptions
 
 __all__ = ["InspectionOptions"]
 
 
 @dataclass(frozen=True)
-class InspectionOptions:
+class InspectionOptions(TableOptions):
     """A dataset that is known by name, or files of one's own; no label is needed.
 
+    ``dataset`` may also be text ("zipf-text", ...). Without ``features`` these are all columns but
+    the label and numeric ones.
+
     Args:
-        dataset: "synthetic" (if there is no path), "movielens-1m", "criteo", "zipf-text", ...
-        path: files of one's own, as ``DataOptions`` and, with ``text``, ``TextOptions`` take them
-        text: whether the path is plain text
-        label: a column that is no field
-        features: columns of categories; without any, all columns but the label and numeric ones
-        numeric: columns of numbers, which are put into bins
-        numeric_rule: how: "log" or "quantiles"
+        text: whether the path is plain text, as ``TextOptions`` takes it
+        numeric_rule: how numbers are put into bins: "log" or "quantiles"
         min_count: tokens that were seen less often count as one token, words are left out; None:
             what training takes, 10 for criteo, 50 for wikitext, 5 for other text, otherwise 1
-        max_bad_rows: malformed rows that are left out
         dim: size of the vectors whose memory is reckoned
-        separator: what stands between the cells of a table's text files; None: what the end of the
-            name tells
-        columns: names of all columns, of a table's text files without a header
     """
 
-    dataset: str | None = None
-    path: str | None = None
     text: bool = False
-    label: str | None = None
-    features: tuple[str, ...] = ()
-    numeric: tuple[str, ...] = ()
     numeric_rule: str = "log"
     min_count: int | None = None
-    max_bad_rows: int = 0
     dim: int = 64
-    separator: str | None = None
-    columns: tuple[str, ...] = ()
-
-    @property
-    def dialect(self) -> Dialect:
-        """How text files of a table are laid out."""
-        return Dialect(self.separator, self.columns)
 
     @property
     def is_text(self) -> bool:
@@ -79,8 +56,7 @@ class InspectionOptions:
             refuse_options(self, "text", *columns, "max_bad_rows")
         if self.label == "":
             raise DataError(f"{self.path}: the name of the label is empty")
-        check_columns(self.path, self.features, self.numeric, self.numeric_rule, self.label)
-        whole_number("dim", self.dim, least=1)
-        if self.min_count is not None:
-            whole_number("min count", self.min_count, least=1)
-        whole_number("max bad rows", self.max_bad_rows, least=0)
+        for name in ("dim", "min_count", "max_bad_rows"):
+            if (value := getattr(self, name)) is not None:
+                whole_number(name.replace("_", " "), value, least=int(name != "max_bad_rows"))
+        super().check()

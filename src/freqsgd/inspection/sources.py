@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -15,30 +14,17 @@ from numpy.typing import NDArray
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.inspection.options import InspectionOptions
 from freqsgd.tables.catalog import known_dataset, locate
-from freqsgd.tables.checks import (
-    parse_rows,
-    without_types,
-)
 from freqsgd.tables.coding import MalformedRows, SampleReader, TokenCoder
 from freqsgd.tables.columns import Column
-from freqsgd.tables.day_files import find_days
-from freqsgd.tables.dialect import BY_NAME, Dialect
+from freqsgd.tables.days import data_name, find_days, list_files
 from freqsgd.tables.fields import Field
-from freqsgd.tables.formats import (
-    Parquet,
-    TextFormat,
-    format_for,
-    format_of,
-    list_files,
-    refuse_parquet,
-)
+from freqsgd.tables.formats import open_reader, refuse_parquet
 from freqsgd.tables.frames import code_frame
 from freqsgd.tables.hashing import HashEncoder
-from freqsgd.tables.header import header_hint
 from freqsgd.tables.prefetch import ahead
-from freqsgd.tables.readers import file_schema
-from freqsgd.tables.sources import Request, stream_columns, table_columns
-from freqsgd.tables.spec import DataOptions
+from freqsgd.tables.readers import Reader
+from freqsgd.tables.sources import Request, table_columns
+from freqsgd.tables.spec import DataOptions, parse_rows
 from freqsgd.tables.synthetic import generate_clicks
 from freqsgd.tables.tokens import TokenTable
 from freqsgd.tables.values import shown
@@ -85,24 +71,23 @@ class _TableFiles:
     def __init__(
         self,
         name: str,
-        kind: str,
-        files: Sequence[Path],
+        readers: Sequence[Reader],
         columns: Sequence[Column],
         bad_rows: int,
         min_count: int = 1,
-        dialect: Dialect = BY_NAME,
     ) -> None:
-        self.min_count, self._dialect = min_count, dialect
         self.name, self.columns, self.table = name, tuple(columns), TokenTable()
-        self.place = str(files[0] if len(files) == 1 else files[0].parent)
-        self._kind, self._files, self._bad_rows = kind, files, bad_rows
+        self._files = [Path(reader.place) for reader in readers]
+        self.place = str(self._files[0] if len(readers) == 1 else self._files[0].parent)
+        self.min_count, self._readers, self._bad_rows = min_count, readers, bad_rows
 
     def read(self) -> Iterator[tuple[NDArray[np.int32], float]]:
         malformed = MalformedRows(self._bad_rows)
         coder = TokenCoder(self.columns, self.table, add=True)
         reader = SampleReader(self.columns, coder, malformed)
-        for path, before, share in _with_shares(self._files):
-            for samples in ahead(reader.read(path, format_for(self._kind, path, self._dialect))):
+        shares = _with_shares(self._files)
+        for table, (_, before, share) in zip(self._readers, shares, strict=True):
+            for samples in ahead(reader.read(table)):
                 yield samples.codes, before + share * samples.done
         if malformed.count:
             warnings.warn(malformed.dropped(), DataWarning, stacklevel=2)
@@ -169,10 +154,9 @@ def open_source(options: InspectionOptions) -> Source:
         return _Generated(name, words.to_frame(), default_min_count(None), drops_rare=True)
     if known_dataset(name).text:
         return _TextFiles(name, locate(known_dataset(name)).parent, lowercase=True)
-    known = Request.of(DataOptions(dataset=name)).source()
-    return _TableFiles(
-        name, known.kind, known.files, known.columns, options.max_bad_rows, known.min_count
-    )
+    known = Request.of(DataOptions(dataset=name))
+    readers = [known.open(path) for path in known.files]
+    return _TableFiles(name, readers, known.columns, options.max_bad_rows, known.min_count)
 
 
 def _own_text(path: Path) -> Source:
@@ -180,48 +164,47 @@ def _own_text(path: Path) -> Source:
 
 
 def _own_table(options: InspectionOptions) -> Source:
-    path, dialect = Path(str(options.path)), options.dialect
-    files = list_files(path)
-    refuse_parquet(files, dialect)
-    options = without_types(options, format_of(files[0], dialect))
+    path = str(options.path)
+    files = list_files(path, options.dialect)
+    refuse_parquet(files, options.dialect)
+    readers = [open_reader(file, options.dialect) for file in files]
+    options = options.without_types(readers[0])
     others = [options.label] if options.label else []
-    features = options.features or _all_but(files[0], [*options.numeric, *others], dialect)
+    features = options.features or _all_but(readers[0], [*options.numeric, *others])
     if not (features or options.numeric):
         raise DataError(f"{path}: there is no column but the label")
-    columns = table_columns(files, features, options.numeric, options.numeric_rule, others, dialect)
-    name = path.resolve().name.partition(".")[0]
-    return _TableFiles(name, "table", files, columns, options.max_bad_rows, dialect=dialect)
+    columns = table_columns(readers, features, options.numeric, options.numeric_rule, others)
+    return _TableFiles(data_name(path), readers, columns, options.max_bad_rows)
 
 
-def _all_but(path: Path, used: Sequence[str], dialect: Dialect) -> tuple[str, ...]:
-    """The columns of a file that have no other use."""
-    form = format_of(path, dialect)
-    found = list(file_schema(path, form))
+def _all_but(reader: Reader, used: Sequence[str]) -> tuple[str, ...]:
+    """The columns of a table that have no other use."""
+    found = list(reader.schema())
     if not any(found):
-        raise DataError(f"{path}: the first line names no columns")
+        raise DataError(f"{reader.place}: the first line names no columns")
     if len(found) == 1 and not used:
-        _refuse_one_column(path, form, found[0])
+        _refuse_one_column(reader, found[0])
     return tuple(name for name in found if name not in used)
 
 
-def _refuse_one_column(path: Path, form: TextFormat | Parquet, name: str) -> None:
+def _refuse_one_column(reader: Reader, name: str) -> None:
     """Raise if what looks like one column is more likely something else."""
-    advice = [header_hint(form, [name])]
-    if has_text_name(path):
+    advice = [reader.hint([name])]
+    if has_text_name(Path(reader.place)):
         advice.append("If the file is text, not a table, say --text")
     if any(advice):
         said = "; ".join(filter(None, advice))
         raise DataError(
-            f"{path}: this is one column, {shown(name)}. {said}; else name the column (--features)"
+            f"{reader.place}: this is one column, {shown(name)}. {said}; else name the column "
+            "(--features)"
         )
 
 
 def hashed_fields(options: InspectionOptions, hash_rows: str) -> tuple[Field, ...]:
     """The fields of files whose tokens are hashed, by a look at the first of them."""
     days = find_days(str(options.path), allow_missing=True, dialect=options.dialect)
-    files = [file for day in days for file in day.files]
-    form = partial(format_of, dialect=options.dialect)
-    options = without_types(options, form(files[0]))
+    readers = [open_reader(file, options.dialect) for day in days for file in day.files]
+    options = options.without_types(readers[0])
     rows = parse_rows(hash_rows, [*options.features, *options.numeric])
-    columns = stream_columns(files, form, options.features, options.numeric)
+    columns = table_columns(readers, options.features, options.numeric, whole=False)
     return HashEncoder(columns, rows).fields

@@ -20,8 +20,7 @@ from freqsgd.recommender.settings import Settings
 from freqsgd.runs.metrics import cross_entropy
 from freqsgd.runs.run import check_loss
 from freqsgd.tables.dataset import Dataset
-from freqsgd.tables.fields import ABSENT, Field
-from freqsgd.tables.splits import Splits
+from freqsgd.tables.fields import ABSENT, Field, Splits
 
 __all__ = ["find_lr", "with_lr"]
 

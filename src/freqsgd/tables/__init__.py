@@ -8,10 +8,9 @@ if TYPE_CHECKING:
     from freqsgd.tables.click_log import ClickLog
     from freqsgd.tables.clicks import ClickStream
     from freqsgd.tables.dataset import Dataset
-    from freqsgd.tables.fields import ABSENT, RARE, Field
+    from freqsgd.tables.fields import ABSENT, RARE, Field, Splits
     from freqsgd.tables.loading import load, open_stream
     from freqsgd.tables.spec import DataOptions, StreamOptions
-    from freqsgd.tables.splits import Splits
     from freqsgd.tables.stream import Chunk, Position, Stream
 
 __all__ = [
@@ -44,7 +43,7 @@ if not TYPE_CHECKING:
             "Field": "freqsgd.tables.fields",
             "Position": "freqsgd.tables.stream",
             "RARE": "freqsgd.tables.fields",
-            "Splits": "freqsgd.tables.splits",
+            "Splits": "freqsgd.tables.fields",
             "Stream": "freqsgd.tables.stream",
             "StreamOptions": "freqsgd.tables.spec",
             "load": "freqsgd.tables.loading",

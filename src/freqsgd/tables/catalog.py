@@ -1,4 +1,4 @@
-"""The datasets that are known by name."""
+"""The datasets that are known by name: a dataset is one entry of ``KNOWN``."""
 
 from __future__ import annotations
 
@@ -7,20 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from freqsgd.errors import DataError
-
-__all__ = [
-    "KNOWN",
-    "KnownDataset",
-    "by_hand",
-    "cache_folder",
-    "data_folders",
-    "find_file",
-    "how_to_get",
-    "known_dataset",
-    "locate",
-    "table_dataset",
-    "text_dataset",
-]
+from freqsgd.tables.dialect import TextFormat
 
 
 @dataclass(frozen=True)
@@ -37,8 +24,18 @@ class KnownDataset:
     archive: str | None = None  # what is downloaded: a zip file that holds the files' folder
     archive_bytes: int = 0
     archive_md5: str = ""
+    layout: TextFormat | None = None  # of the file of a table
+    label: str = ""  # its column
+    positive_above: float | None = None  # the label is 1 where its column is above this
+    features: tuple[str, ...] = ()  # columns of categories
+    integers: tuple[str, ...] = ()  # columns of integers, put into bins; they come before these
+    min_count: int = 1  # tokens seen less often are rare
 
 
+_MOVIELENS = ("user", "movie", "rating", "timestamp")
+_INTEGERS = tuple(f"I{number}" for number in range(1, 14))
+_CATEGORIES = tuple(f"C{number}" for number in range(1, 27))
+_CRITEO = ("label", *_INTEGERS, *_CATEGORIES)
 _HELD_OUT = ("wiki.valid.tokens", "wiki.test.tokens")
 
 KNOWN = (
@@ -52,12 +49,21 @@ KNOWN = (
         archive="https://files.grouplens.org/datasets/movielens/ml-1m.zip",
         archive_bytes=5_917_549,
         archive_md5="c4d9eecfca2ab87c1945afe126590906",
+        layout=TextFormat("::", layouts=tuple(_MOVIELENS[:count] for count in (4, 3, 2))),
+        label="rating",
+        positive_above=3.0,
+        features=("user", "movie"),
     ),
     KnownDataset(
         "criteo",
         "clicks on display advertisements; 13 integers and 26 categories",
         file="criteo/train.txt",
         page="https://ailab.criteo.com/ressources/",
+        layout=TextFormat("\t", layouts=(_CRITEO, _CRITEO[1:])),
+        label="label",
+        features=_CATEGORIES,
+        integers=_INTEGERS,
+        min_count=10,
     ),
     KnownDataset(
         "clicks-small",
@@ -92,11 +98,18 @@ KNOWN = (
 
 def known_dataset(name: str) -> KnownDataset:
     """The dataset of this name."""
-    for dataset in KNOWN:
-        if dataset.name == name:
-            return dataset
-    names = ", ".join(dataset.name for dataset in KNOWN)
-    raise DataError(f"unknown dataset {name!r}: known are {names}")
+    known = {dataset.name: dataset for dataset in KNOWN}
+    if name not in known:
+        raise DataError(f"unknown dataset {name!r}: known are {', '.join(known)}")
+    return known[name]
+
+
+def file_layout(kind: str) -> TextFormat | None:
+    """The layout of the files of a kind; None if it is a "table", whose files name their columns.
+
+    The kind may come from the file of a model.
+    """
+    return next((dataset.layout for dataset in KNOWN if dataset.name == kind), None)
 
 
 def table_dataset(name: str) -> KnownDataset:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -13,12 +12,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
-from freqsgd.tables.blocks import Block, RawText
 from freqsgd.tables.columns import Column, Target, is_unreadable, tokens
 from freqsgd.tables.fields import ABSENT
-from freqsgd.tables.formats import Parquet, TextFormat
 from freqsgd.tables.prefetch import ahead
-from freqsgd.tables.readers import read_blocks
+from freqsgd.tables.readers import Block, RawText, Reader
 from freqsgd.tables.tokens import TokenTable
 from freqsgd.tables.unknown import UnknownValues
 from freqsgd.tables.values import NotWholeError, whole_floats
@@ -200,14 +197,14 @@ class SampleReader:
         self.columns, self.coder = columns, coder
         self.malformed, self.target = malformed, target
 
-    def read(self, path: Path, form: TextFormat | Parquet, after: int = 0) -> Iterator[Samples]:
-        """The samples of a file, without those whose number is not above ``after``."""
+    def read(self, table: Reader, after: int = 0) -> Iterator[Samples]:
+        """The samples of a table, without those whose number is not above ``after``."""
         raw = self.coder.raw
         left = set(raw)
         parsed = [column.name for column in self.columns if column.name not in left]
         parsed += self.target.columns() if self.target else []
-        for read in ahead(read_blocks(path, form, parsed, raw, after)):
-            block = self._with_whole_floats(path, read)
+        for read in ahead(table.blocks(parsed, raw, after)):
+            block = self._with_whole_floats(table.place, read)
             codes = self.coder.code(block)
             faults = [*self._parsed_faults(block), *self.coder.faults(block, codes)]
             rows, frame, numbers = len(codes) + len(block.malformed), block.frame, block.numbers
@@ -216,14 +213,14 @@ class SampleReader:
                 keep[[row for row, _ in faults]] = False
                 codes, frame, numbers = codes[keep], frame.filter(pl.Series(keep)), numbers[keep]
             places = _places(block, faults)
-            self.malformed.add(path, rows, places.values())
+            self.malformed.add(table.place, rows, places.values())
             labels, order = np.empty(0, np.uint8), np.empty(0)
             if self.target:
                 labels, order = self.target.labels(frame), self.target.order(frame)
             left_out = np.array(list(places), np.int64)
             yield Samples(codes, labels, order, block.done, numbers, left_out)
 
-    def _with_whole_floats(self, path: Path, block: Block) -> Block:
+    def _with_whole_floats(self, table: str, block: Block) -> Block:
         """Turn the floats of categories and bags into integers."""
         frame, there, whole = block.frame, set(block.frame.columns), []
         for column in self.columns:
@@ -232,7 +229,7 @@ class SampleReader:
             try:
                 whole.append(whole_floats(frame[column.name]))
             except NotWholeError as error:
-                place = f"{path}, {block.unit} {block.numbers[error.row]}"
+                place = f"{table}, {block.unit} {block.numbers[error.row]}"
                 raise DataError(f"{place}: column {column.name!r} {error}") from None
         return replace(block, frame=frame.with_columns(whole))
 
@@ -282,8 +279,8 @@ class MalformedRows:
         self.rows = 0
         self._first: list[str] = []
 
-    def add(self, path: Path, rows: int, found: Iterable[tuple[str, str]]) -> None:
-        """Take in ``rows`` more rows of a file, and those of them found malformed: place, reason.
+    def add(self, table: str, rows: int, found: Iterable[tuple[str, str]]) -> None:
+        """Take in ``rows`` more rows of a table, and those of them found malformed: place, reason.
 
         Raises:
             DataError: there are more than allowed
@@ -292,7 +289,7 @@ class MalformedRows:
         for place, reason in found:
             self.count += 1
             if len(self._first) < _SHOWN:
-                self._first.append(f"  {path}, {place}: {reason}")
+                self._first.append(f"  {table}, {place}: {reason}")
         if self.count > self.allowed:
             raise DataError(
                 f"{self._message()}\nMend them or take them out. Training drops up to "

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
-from freqsgd.tables.splits import PARTS
+from freqsgd.tables.fields import PARTS
 
 __all__ = [
     "MISSING",

@@ -11,13 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
-from freqsgd.tables.fields import ABSENT, Field
-from freqsgd.tables.splits import Splits
+from freqsgd.tables.fields import ABSENT, Field, Splits
 
 if TYPE_CHECKING:
     from freqsgd.tables.encoder import Encoder
-
-__all__ = ["Dataset"]
 
 
 @dataclass(frozen=True)

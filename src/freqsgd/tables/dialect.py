@@ -1,15 +1,15 @@
-"""What stands between the cells of text files, and what their columns are called."""
+"""How text files are laid out: what stands between cells, and what columns are called."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from freqsgd.errors import DataError
 
-__all__ = ["BY_NAME", "Dialect", "separator_hint", "written"]
-
 _USUAL = (",", ";", "\t", "|", "::", " ")  # the last one stands in many names too
+_STAND_IN = "\x1f"  # ASCII's own separator of units, which no text has
+_TYPES = ("token", "token_seq", "float", "float_seq")
 _EXAMPLES = "such as ';', '::' or tab"
 
 
@@ -64,6 +64,39 @@ class Dialect:
 
 BY_NAME = Dialect()
 """The end of a file's name tells the separator, its first line the columns."""
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """Rows of text, one sample each."""
+
+    separator: str
+    quoted: bool = False  # cells in quotes may hold separators and newlines
+    layouts: tuple[tuple[str, ...], ...] = ()  # of a known dataset's files without a header
+    columns: tuple[str, ...] = ()  # names of the columns, for other files without a header
+    typed: bool = False  # names are followed by types, as in RecBole's files: user_id:token
+
+    @property
+    def parsed_separator(self) -> str:
+        """Of the text that is parsed, in which one byte stands for a longer separator."""
+        return self.separator if len(self.separator.encode()) == 1 else _STAND_IN
+
+    def spoken(self, dialect: Dialect) -> TextFormat:
+        """Return the format of a file that is laid out as a dialect says."""
+        separator = dialect.separator or self.separator
+        quoted = (self.quoted or separator in (",", ";")) and len(separator.encode()) == 1
+        return replace(self, separator=separator, quoted=quoted, columns=dialect.columns)
+
+
+def split_type(name: str) -> tuple[str, str]:
+    """The name of a column and its type, which may be "".
+
+    Example:
+        >>> split_type("user_id:token"), split_type("12:30")
+        (('user_id', 'token'), ('12:30', ''))
+    """
+    plain, _, kind = name.rpartition(":")
+    return (plain, kind) if plain and kind in _TYPES else (name, "")
 
 
 def separator_hint(line: str, used: str, fits: Callable[[list[str]], bool]) -> str:

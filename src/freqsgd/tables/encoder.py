@@ -23,10 +23,11 @@ from freqsgd.errors import DataError, DataWarning
 from freqsgd.files import read_file, read_json, write_whole
 from freqsgd.tables.coding import Coder, MalformedRows, SampleReader, Samples, TokenCoder
 from freqsgd.tables.columns import MISSING, Column, Target
+from freqsgd.tables.days import list_files
 from freqsgd.tables.dialect import BY_NAME, Dialect
 from freqsgd.tables.fields import Field
-from freqsgd.tables.formats import Parquet, TextFormat, format_for, list_files, refuse_parquet
-from freqsgd.tables.readers import check_file
+from freqsgd.tables.formats import check_table, open_reader, refuse_parquet
+from freqsgd.tables.readers import Reader
 from freqsgd.tables.tokens import TokenTable, known_table
 from freqsgd.tables.unknown import UnknownValues
 
@@ -169,14 +170,14 @@ class FileEncoder(ABC):
     def save(self, folder: Path) -> str:
         """Write it into the folder; return the checksum of its files."""
 
-    def form(self, path: Path, given: Dialect = BY_NAME) -> TextFormat | Parquet:
-        """The format of a file, whose dialect may be another one."""
-        return format_for(self.kind, path, given.beside(self.dialect))
+    def open(self, path: Path, given: Dialect = BY_NAME) -> Reader:
+        """Return the reader of a file, whose dialect may be another one."""
+        return open_reader(path, given.beside(self.dialect), self.kind)
 
     def encode_file(
         self, path: str, *, max_bad_rows: int = 0, dialect: Dialect = BY_NAME
     ) -> Iterator[NDArray[np.int32]]:
-        """Ids of the rows of a file or folder, in order and a bounded number at a time.
+        """Ids of the rows of a file, a folder or days, in order and a bounded number at a time.
 
         The files have the columns of those that the encoder was made from; labels may be missing.
         They are laid out as those were, unless the dialect says otherwise (``Dialect.beside``).
@@ -185,10 +186,10 @@ class FileEncoder(ABC):
         are not known are warned of and refused as ``docs/data.md`` says.
         """
         malformed, unknown = MalformedRows(max_bad_rows), UnknownValues(path)
-        files = list_files(Path(path))
+        files = list_files(path, dialect.beside(self.dialect))
         refuse_parquet(files, dialect)
         for file in files:
-            check_file(file, self.form(file, dialect), self.columns)
+            check_table(self.open(file, dialect), self.columns)
         for samples in self.read(files, malformed, unknown, dialect=dialect):
             yield samples.codes
         if malformed.count:
@@ -206,7 +207,7 @@ class FileEncoder(ABC):
         """The samples of files, whose codes are ids."""
         reader = SampleReader(self.columns, self.coder(unknown), malformed, target)
         for file in files:
-            yield from reader.read(file, self.form(file, dialect))
+            yield from reader.read(self.open(file, dialect))
 
 
 TOKENS = "tokens.parquet"

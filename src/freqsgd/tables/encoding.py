@@ -17,17 +17,17 @@ from freqsgd.tables.cache import cached
 from freqsgd.tables.coding import MalformedRows, SampleReader, Samples, TokenCoder
 from freqsgd.tables.dataset import Dataset
 from freqsgd.tables.encoder import Encoder
-from freqsgd.tables.fields import ABSENT, Field
-from freqsgd.tables.formats import format_for
-from freqsgd.tables.prefetch import ahead
-from freqsgd.tables.sources import Request, Source
-from freqsgd.tables.splits import (
+from freqsgd.tables.fields import (
+    ABSENT,
+    Field,
     Splits,
     split_at_random,
     split_by_part,
     split_by_time,
     split_column,
 )
+from freqsgd.tables.prefetch import ahead
+from freqsgd.tables.sources import Request
 from freqsgd.tables.tokens import Vocabulary, to_ids
 from freqsgd.tables.unknown import UnknownValues
 
@@ -52,13 +52,13 @@ SUMMARY = "summary.json"
 _BLOCK_BYTES = 1 << 24
 
 
-def encode(source: Source, folder: Path, progress: Progress | None = None) -> None:
+def encode(source: Request, folder: Path, progress: Progress | None = None) -> None:
     """Write ids, labels, what the split goes by, the encoder and a summary into the folder.
 
     The summary has the numbers of rows of the source's files, of its validation files and of its
     test files, and says what was dropped and what values of the latter two are unknown.
     """
-    malformed = MalformedRows(source.max_bad_rows)
+    malformed = MalformedRows(source.options.max_bad_rows)
     with _Writer(folder) as writer:
         encoder = _encode_and_rank(source, writer, malformed, progress)
         rows, warned = [writer.rows], []
@@ -111,7 +111,7 @@ class _Writer:
 
 
 def _encode_and_rank(
-    source: Source, writer: _Writer, malformed: MalformedRows, progress: Progress | None
+    source: Request, writer: _Writer, malformed: MalformedRows, progress: Progress | None
 ) -> Encoder:
     """Write the samples of the source's files, and number their tokens."""
     vocabulary = Vocabulary()
@@ -119,7 +119,7 @@ def _encode_and_rank(
     reader = SampleReader(source.columns, coder, malformed, source.target)
     sizes = [path.stat().st_size for path in source.files]
     for index, path in enumerate(source.files):
-        for samples in ahead(reader.read(path, format_for(source.kind, path, source.dialect))):
+        for samples in ahead(reader.read(source.open(path))):
             vocabulary.count(samples.codes)
             writer.write(samples)
             if progress:
@@ -129,14 +129,14 @@ def _encode_and_rank(
     tokens, ids = vocabulary.rank(source.columns, source.min_count)
     del vocabulary, coder, reader  # which hold every text
     writer.number(ids, sum(column.width for column in source.columns), progress)
-    return Encoder(source.kind, source.columns, tokens, source.min_count, source.dialect)
+    return Encoder(source.kind, source.columns, tokens, source.min_count, source.options.dialect)
 
 
 def _place(files: Sequence[Path]) -> Path:
     return files[0] if len(files) == 1 else files[0].parent
 
 
-def _check_labels(source: Source, writer: _Writer) -> None:
+def _check_labels(source: Request, writer: _Writer) -> None:
     place = _place(source.files)
     if writer.rows == 0:
         raise DataError(f"{place}: there are no rows")
@@ -178,7 +178,7 @@ def encoded_folder(request: Request, progress: Progress | None = None) -> Path:
     return cached(
         request.name,
         request.key(),
-        lambda folder: encode(request.source(), folder, progress),
+        lambda folder: encode(request, folder, progress),
         check_samples,
     )
 

@@ -1,154 +1,119 @@
-"""The kinds of files that samples are read from."""
+"""Open a table by what kind of file it is, and look at the columns it has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+import difflib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from freqsgd.errors import DataError
-from freqsgd.files import no_file
-from freqsgd.tables.dialect import BY_NAME, Dialect
+from freqsgd.tables.catalog import file_layout
+from freqsgd.tables.dialect import BY_NAME, Dialect, TextFormat
+from freqsgd.tables.readers import ParquetReader, Reader, TextReader
 
-__all__ = [
-    "CRITEO",
-    "CRITEO_COLUMNS",
-    "MOVIELENS",
-    "MOVIELENS_COLUMNS",
-    "Parquet",
-    "TextFormat",
-    "data_suffix",
-    "format_for",
-    "format_of",
-    "list_files",
-    "refuse_parquet",
-    "split_type",
-]
+if TYPE_CHECKING:
+    import polars as pl
 
+    from freqsgd.tables.columns import Column
 
-@dataclass(frozen=True)
-class TextFormat:
-    """Rows of text, one sample each."""
-
-    separator: str
-    quoted: bool = False  # cells in quotes may hold separators and newlines
-    layouts: tuple[tuple[str, ...], ...] = ()  # of a known dataset's files without a header
-    columns: tuple[str, ...] = ()  # names of the columns, for other files without a header
-    typed: bool = False  # names are followed by types, as in RecBole's files: user_id:token
-
-    @property
-    def has_header(self) -> bool:
-        """Whether the first line names the columns."""
-        return not (self.layouts or self.columns)
-
-
-@dataclass(frozen=True)
-class Parquet:
-    """Apache Parquet."""
-
-
-MOVIELENS_COLUMNS = ("user", "movie", "rating", "timestamp")
-CRITEO_COLUMNS = (
-    "label",
-    *(f"I{number}" for number in range(1, 14)),
-    *(f"C{number}" for number in range(1, 27)),
-)
-MOVIELENS = TextFormat("::", layouts=tuple(MOVIELENS_COLUMNS[:count] for count in (4, 3, 2)))
-CRITEO = TextFormat("\t", layouts=(CRITEO_COLUMNS, CRITEO_COLUMNS[1:]))
-
-_CSV, _TSV, _INTER = TextFormat(",", quoted=True), TextFormat("\t"), TextFormat("\t", typed=True)
-_BY_SUFFIX: dict[str, TextFormat | Parquet] = {
-    ".csv": _CSV,
-    ".csv.gz": _CSV,
-    ".tsv": _TSV,
-    ".tsv.gz": _TSV,
-    ".txt": _TSV,
-    ".txt.gz": _TSV,
-    ".inter": _INTER,
-    ".inter.gz": _INTER,
-    ".parquet": Parquet(),
+_TEXT = {
+    ".csv": TextFormat(",", quoted=True),
+    ".tsv": TextFormat("\t"),
+    ".txt": TextFormat("\t"),
+    ".inter": TextFormat("\t", typed=True),
 }
-_BY_KIND = {"movielens-1m": MOVIELENS, "criteo": CRITEO}
-_TYPES = ("token", "token_seq", "float", "float_seq")
+_PARQUET = ".parquet"
+SUFFIXES = (*(suffix + packed for suffix in _TEXT for packed in ("", ".gz")), _PARQUET)
 
 
-def format_for(kind: str, path: Path, dialect: Dialect = BY_NAME) -> TextFormat | Parquet:
-    """The format of a file of a kind: a known dataset's, or that of a "table".
+def open_reader(path: Path, dialect: Dialect = BY_NAME, kind: str = "table") -> Reader:
+    """Return the reader of a file, by the end of its name; of a text file, also by the dialect.
 
-    A dialect goes before a known dataset's format.
+    Nothing is read yet.
+
+    Args:
+        path: of the file
+        dialect: how it is laid out if it is text; goes before a known dataset's layout
+        kind: a dataset that is known by name, or a "table"
     """
-    known = kind in _BY_KIND and dialect == BY_NAME
-    return _BY_KIND[kind] if known else format_of(path, dialect)
-
-
-def split_type(name: str) -> tuple[str, str]:
-    """The name of a column and its type, which may be "".
-
-    Example:
-        >>> split_type("user_id:token"), split_type("12:30")
-        (('user_id', 'token'), ('12:30', ''))
-    """
-    plain, _, kind = name.rpartition(":")
-    return (plain, kind) if plain and kind in _TYPES else (name, "")
+    layout, suffix = file_layout(kind), data_suffix(path)
+    if layout and dialect == BY_NAME:
+        return TextReader(path, layout)
+    if suffix == _PARQUET:
+        return ParquetReader(path)
+    if not suffix and dialect.separator is None:
+        raise DataError(
+            f"{path}: cannot tell what kind of file this is; its name must end with one of "
+            f"{', '.join(SUFFIXES)}, or say with --separator what stands between its cells"
+        )
+    form = _TEXT.get(suffix.removesuffix(".gz")) or TextFormat(str(dialect.separator))
+    return TextReader(path, form if dialect == BY_NAME else form.spoken(dialect))
 
 
 def data_suffix(path: Path) -> str:
     """The end of a data file's name, which tells its kind; "" for any other file."""
-    suffix = _suffix(path)
-    return suffix if suffix in _BY_SUFFIX else ""
-
-
-def _suffix(path: Path) -> str:
-    return "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower()
-
-
-def format_of(path: Path, dialect: Dialect = BY_NAME) -> TextFormat | Parquet:
-    """The format of a file, by the end of its name; of a text file, also by the dialect."""
-    form, separator = _BY_SUFFIX.get(_suffix(path)), dialect.separator
-    if form is None and separator is None:
-        raise DataError(
-            f"{path}: cannot tell what kind of file this is; its name must end with one of "
-            f"{', '.join(_BY_SUFFIX)}, or say with --separator what stands between its cells"
-        )
-    if dialect == BY_NAME or isinstance(form, Parquet):
-        assert form
-        return form
-    form = form or TextFormat(str(separator))
-    separator = separator or form.separator
-    quoted = form.quoted or separator in (",", ";")
-    return replace(
-        form,
-        separator=separator,
-        quoted=quoted and len(separator.encode()) == 1,
-        columns=dialect.columns,
-    )
-
-
-def list_files(path: Path) -> tuple[Path, ...]:
-    """The file itself, or the data files of a folder in the order of their names."""
-    if path.is_file():
-        return (path,)
-    if not path.is_dir():
-        raise no_file(path)
-    entries = sorted(entry for entry in path.iterdir() if data_suffix(entry))
-    files = [entry for entry in entries if entry.is_file()]
-    for entry in entries:
-        if entry.exists() and not (entry.is_file() or entry.is_dir()):
-            raise no_file(entry)
-    if not files:
-        raise DataError(f"{path}: the folder holds no file that ends with {', '.join(_BY_SUFFIX)}")
-    kinds = sorted({_suffix(file).removesuffix(".gz") for file in files})
-    if len(kinds) > 1:
-        raise DataError(
-            f"{path}: the folder holds files of several kinds ({', '.join(kinds)}); "
-            "keep one kind in it, or name a single file"
-        )
-    return tuple(files)
+    suffix = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower()
+    return suffix if suffix in SUFFIXES else ""
 
 
 def refuse_parquet(files: Iterable[Path], dialect: Dialect) -> None:
     """Raise if a dialect that the user gave has no meaning for one of the files."""
     for path in files:
-        if dialect != BY_NAME and data_suffix(path) == ".parquet":
+        if dialect != BY_NAME and data_suffix(path) == _PARQUET:
             flag = "--columns" if dialect.separator is None else "--separator"
             raise DataError(f"{path}: {flag} is for text files; a Parquet file tells its columns")
+
+
+def kind_of(place: str, name: str, dtype: pl.DataType) -> str:
+    """Whether the values of a column are categories, or bags of them."""
+    import polars as pl
+
+    inner, kind = (
+        (dtype.inner, "bag") if isinstance(dtype, pl.List | pl.Array) else (dtype, "category")
+    )
+    if inner.is_nested() or inner in (pl.Binary, pl.Object):
+        raise DataError(
+            f"{place}: column {name!r} is of type {dtype}, which cannot be used as a feature; "
+            "use a column of single values or of lists of them"
+        )
+    return kind
+
+
+def check_table(reader: Reader, columns: Sequence[Column], others: Sequence[str] = ()) -> None:
+    """Raise unless the table has these columns, with values of the right kind.
+
+    ``others`` are names of columns of single values: the label, what the split goes by.
+    """
+    if reader.layout:
+        check_names(reader, reader.layout, others)
+        return  # no header: rows that do not fit are malformed
+    schema, place = reader.schema(), reader.place
+    check_names(reader, list(schema), [*(column.name for column in columns), *others])
+    for name in others:
+        if kind_of(place, name, schema[name]) == "bag":
+            raise DataError(f"{place}: column {name!r} holds lists; it needs single values")
+    for column in columns:
+        _check_kind(place, column, schema[column.name])
+
+
+def check_names(reader: Reader, found: Sequence[str], wanted: Sequence[str]) -> None:
+    """Raise unless all wanted names are among those found."""
+    there, names = set(found), list(found)
+    for name in wanted:
+        if name not in there:
+            close = difflib.get_close_matches(name, names, 1)
+            meant = f"Did you mean {close[0]!r}? " if close else ""
+            advice = reader.hint(names, name) or f"{meant}The columns are: {', '.join(names)}"
+            raise DataError(f"{reader.place}: there is no column {name!r}. {advice}")
+
+
+def _check_kind(place: str, column: Column, dtype: pl.DataType) -> None:
+    import polars as pl
+
+    if column.is_number:
+        if not (dtype.is_numeric() or dtype in (pl.String, pl.Boolean)):
+            raise DataError(f"{place}: column {column.name!r} is of type {dtype}, not numbers")
+    elif kind_of(place, column.name, dtype) != column.kind:
+        wanted, found = ("lists", "none") if column.kind == "bag" else ("single values", "lists")
+        raise DataError(f"{place}: column {column.name!r} must hold {wanted}, but holds {found}")

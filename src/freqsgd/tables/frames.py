@@ -10,26 +10,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
-from freqsgd.tables.blocks import Block
 from freqsgd.tables.coding import TokenCoder
 from freqsgd.tables.columns import Column, bag_width, finite_numbers, is_unreadable, quantile_edges
 from freqsgd.tables.encoder import Encoder
 from freqsgd.tables.fields import ABSENT, RARE
+from freqsgd.tables.readers import FrameReader
 from freqsgd.tables.tokens import TokenTable, Vocabulary, count_codes, known_table, to_ids
 from freqsgd.tables.unknown import UnknownValues
 from freqsgd.tables.values import shown
-
-__all__ = [
-    "GrowingEncoder",
-    "code_frame",
-    "empty_encoder",
-    "encode_frame",
-    "frame_columns",
-    "look_up",
-    "new_encoder",
-]
-
-_BLOCK_ROWS = 1 << 18
 
 
 def frame_columns(
@@ -84,10 +72,8 @@ def code_frame(
     frame = frame.cast({name: to for name, to in empty.items() if frame[name].dtype == pl.Null})
     coder = TokenCoder(columns, table, add=add, unknown=unknown)
     codes = np.empty((len(frame), sum(column.width for column in columns)), np.int32)
-    for start in range(0, len(frame), _BLOCK_ROWS):
-        some = frame.slice(start, _BLOCK_ROWS)
-        block = Block(some, None, np.arange(len(some)), "row", [], 1.0)
-        codes[start : start + len(some)] = coder.code(block)
+    for block in FrameReader(frame).blocks([column.name for column in columns]):
+        codes[block.numbers] = coder.code(block)
     return codes
 
 

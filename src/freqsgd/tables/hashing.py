@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.kernels.compiled import called, compiled, inlined
-from freqsgd.tables.blocks import Block
 from freqsgd.tables.coding import fill_bags, raw_places
 from freqsgd.tables.columns import Column, bag_lists, number_bins, tokens
 from freqsgd.tables.dialect import BY_NAME, Dialect
@@ -26,6 +25,7 @@ from freqsgd.tables.encoder import (
     refusing_damage,
     write_description,
 )
+from freqsgd.tables.readers import Block
 from freqsgd.tables.tokens import joined, whole_words, word_at
 from freqsgd.tables.unknown import UnknownValues
 

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from freqsgd.errors import DataError
-from freqsgd.tables.checks import parse_rows, without_types
+from freqsgd.tables.days import Day, data_name, find_days, list_files
 from freqsgd.tables.dialect import BY_NAME, Dialect
-from freqsgd.tables.formats import (
-    Parquet,
-    format_for,
-    format_of,
-    list_files,
-    refuse_parquet,
-)
-from freqsgd.tables.header import header_hint, read_header
-from freqsgd.tables.spec import DataOptions, StreamOptions
+from freqsgd.tables.formats import open_reader, refuse_parquet
+from freqsgd.tables.spec import DataOptions, StreamOptions, parse_rows
 from freqsgd.tables.synthetic import clicks_dataset, generate_clicks
 
 if TYPE_CHECKING:
     from freqsgd.tables.clicks import ClickStream
     from freqsgd.tables.dataset import Dataset
-    from freqsgd.tables.day_files import Day, FileStream
+    from freqsgd.tables.day_files import FileStream
     from freqsgd.tables.encoder import Encoder
     from freqsgd.tables.hashing import HashEncoder
     from freqsgd.tables.stream import Stream
-
-__all__ = ["cache_place", "describe", "file_columns", "load", "open_stream"]
 
 
 def load(
@@ -111,18 +101,11 @@ def file_columns(path: str, dialect: Dialect) -> tuple[list[tuple[str, str]], st
 
     Also returns what to do if the file seems to have more columns; "" if it does not.
     """
-    first = list_files(Path(path))[0]
+    first = list_files(path, dialect)[0]
     refuse_parquet([first], dialect)
-    form = format_of(first, dialect)
-    if isinstance(form, Parquet):
-        from freqsgd.tables.readers import parquet_schema
-
-        types = {name: str(dtype) for name, dtype in parquet_schema(first).items()}
-    else:
-        header = read_header(first, form)
-        types = {n: "List(String)" if n in header.lists else "String" for n in header.names}
-    shown = [(name, "text" if kind == "String" else kind) for name, kind in types.items()]
-    return shown, header_hint(form, list(types))
+    reader = open_reader(first, dialect)
+    columns = reader.shown_columns()
+    return columns, reader.hint([name for name, _ in columns])
 
 
 def _generate(options: StreamOptions) -> ClickStream:
@@ -136,7 +119,7 @@ def _generate(options: StreamOptions) -> ClickStream:
 
 def _open_files(options: StreamOptions, path: str) -> FileStream:
     from freqsgd.tables.columns import Target
-    from freqsgd.tables.day_files import FileStream, find_days, readable_days
+    from freqsgd.tables.day_files import FileStream, readable_days
 
     known = None if options.dictionary is None else _dictionary(Path(options.dictionary))
     kind, dialect = (known.kind, known.dialect) if known else ("table", BY_NAME)
@@ -144,14 +127,14 @@ def _open_files(options: StreamOptions, path: str) -> FileStream:
     days = find_days(path, allow_missing=options.allow_missing_days, dialect=dialect)
     files = [file for day in days for file in day.files]
     refuse_parquet(files, options.dialect)
-    form = partial(format_for, kind, dialect=dialect)
-    options = without_types(options, form(files[0]))
+    open_file = partial(open_reader, dialect=dialect, kind=kind)
+    options = options.without_types(open_file(files[0]))
     assert options.label
-    days, skipped = readable_days(days, form, skip_bad_files=options.skip_bad_files)
+    days, skipped = readable_days(days, open_file, skip_bad_files=options.skip_bad_files)
     if known:
         known.dialect = dialect  # saved with the model that is trained
     return FileStream(
-        _name(path),
+        data_name(path) or "stream",
         days,
         known or _hashed(options, days),
         Target(options.label, options.positive_above),
@@ -172,16 +155,10 @@ def _dictionary(folder: Path) -> Encoder | HashEncoder:
 
 def _hashed(options: StreamOptions, days: tuple[Day, ...]) -> HashEncoder:
     from freqsgd.tables.hashing import HashEncoder
-    from freqsgd.tables.sources import stream_columns
+    from freqsgd.tables.sources import table_columns
 
     rows = parse_rows(options.hash_rows, [*options.features, *options.numeric])
-    files = [path for day in days for path in day.files]
-    form = partial(format_of, dialect=options.dialect)
-    columns = stream_columns(files, form, options.features, options.numeric, [str(options.label)])
+    readers = [open_reader(path, options.dialect) for day in days for path in day.files]
+    label = [str(options.label)]
+    columns = table_columns(readers, options.features, options.numeric, others=label, whole=False)
     return HashEncoder(columns, rows, dialect=options.dialect)
-
-
-def _name(path: str) -> str:
-    """The last part of a path that has no wildcards."""
-    plain = [part for part in Path(path).absolute().parts if not glob.has_magic(part)]
-    return plain[-1].partition(".")[0] or "stream"

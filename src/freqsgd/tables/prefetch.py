@@ -8,8 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import TypeVar
 
-__all__ = ["ahead", "in_order"]
-
 T = TypeVar("T")
 
 

@@ -1,95 +1,194 @@
-"""Read files in blocks of rows, and look at the columns they have."""
+"""Read tables of any format in blocks of rows; polars is imported when it is needed."""
 
 from __future__ import annotations
 
-import difflib
+import io
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
+from numpy.typing import NDArray
 
 from freqsgd.errors import DamagedFileError, DataError
-from freqsgd.tables.blocks import Block
-from freqsgd.tables.columns import Column
-from freqsgd.tables.csv_reader import text_schema
-from freqsgd.tables.formats import Parquet, TextFormat
-from freqsgd.tables.header import header_hint
+from freqsgd.files import open_text
+from freqsgd.tables.csv_rows import Header, Rows, find_header, find_rows, read_header, whole_rows
+from freqsgd.tables.dialect import TextFormat, separator_hint
 
-__all__ = [
-    "block_rows",
-    "check_file",
-    "check_names",
-    "file_schema",
-    "kind_of",
-    "parquet_rows",
-    "parquet_schema",
-    "read_blocks",
-    "read_parquet",
-]
+if TYPE_CHECKING:
+    import polars as pl
 
-
-def read_blocks(
-    path: Path,
-    form: TextFormat | Parquet,
-    columns: Sequence[str],
-    raw: Sequence[str] = (),
-    after: int = 0,
-) -> Iterator[Block]:
-    """All rows of a file in order, a bounded number at a time.
-
-    The columns ``raw`` may be left as raw text; they are then missing from the frame. Rows whose
-    number is not above ``after`` are left out. Where blocks begin does not depend on it, so that
-    damage in a file shows at the same row.
-    """
-    from freqsgd.tables.csv_reader import read_text
-
-    columns, raw = list(dict.fromkeys(columns)), list(dict.fromkeys(raw))
-    if isinstance(form, Parquet):
-        names = [*columns, *(name for name in raw if name not in columns)]
-        blocks = read_parquet(path, names, after)
-    else:
-        blocks = read_text(path, form, columns, raw)
-    for block in blocks:
-        yield block.after(after) if after else block
-
-
+BLOCK_BYTES = 1 << 24  # of text
 # A block costs a look at all of its row group, so that many small ones would be slow.
 BLOCK_ROWS, _BLOCK_CELLS = 1 << 19, 1 << 24
-# Polars panics over some damaged files.
-_UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+_FRAME_ROWS = 1 << 18
 
 
-def parquet_schema(path: Path) -> pl.Schema:
-    """Names and types of the columns."""
-    try:
-        return pl.scan_parquet(path, glob=False).collect_schema()
-    except _UNREADABLE as error:
-        raise _unreadable(path, error) from error
+@dataclass(frozen=True)
+class RawText:
+    """Rows of text without quotes, each with all the columns."""
+
+    data: bytes
+    stops: NDArray[np.int32]  # (rows, columns): where each cell stops, one byte before the next
+    names: list[str]  # of the columns
+
+    def cell(self, row: int, name: str) -> str:
+        """The text of one cell."""
+        place = row * len(self.names) + self.names.index(name)
+        start = int(self.stops.flat[place - 1]) + 1 if place else 0
+        return self.data[start : int(self.stops.flat[place])].decode()
+
+    def after(self, rows: int) -> RawText:
+        """The text without so many of its first rows."""
+        start = int(self.stops[rows - 1, -1]) + 1 if rows else 0
+        return RawText(self.data[start:], self.stops[rows:] - start, self.names)
 
 
-def parquet_rows(path: Path) -> int:
-    """How many rows there are."""
-    try:
-        return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
-    except _UNREADABLE as error:
-        raise _unreadable(path, error) from error
+@dataclass(frozen=True)
+class Block:
+    """The well-formed rows in a part of a table, and the place and fault of malformed ones."""
+
+    frame: pl.DataFrame  # columns; null and "" both mean that a value is missing
+    raw: RawText | None  # the same rows; None: all columns asked for are in the frame
+    numbers: NDArray[np.int64]  # of the line (in Parquet: of the row) where each row starts
+    unit: str  # what the numbers count: "line" or "row"
+    malformed: list[tuple[int, str, str]]  # number, place, fault
+    done: float  # the part of the table that is read, from 0 to 1
+
+    def after(self, number: int) -> Block:
+        """Only what has a higher number."""
+        rows = int(np.searchsorted(self.numbers, number, side="right"))
+        raw = self.raw.after(rows) if self.raw else None
+        malformed = [row for row in self.malformed if row[0] > number]
+        numbers, frame = self.numbers[rows:], self.frame[rows:]
+        return Block(frame, raw, numbers, self.unit, malformed, self.done)
 
 
-def read_parquet(path: Path, columns: Sequence[str], after: int = 0) -> Iterator[Block]:
-    """Blocks of consecutive rows with the given columns as they are stored.
+class Reader(ABC):
+    """A table that can be read: a file of some format, or a frame in memory.
 
-    Blocks that end at row ``after`` or before it are passed over.
+    Attributes:
+        place: what it is called in messages
+        typed: whether its columns may be named with their types, as in RecBole's files
+        layout: the columns of a known dataset, whose files have no header
     """
-    rows, step = parquet_rows(path), block_rows(len(columns))
-    scan = pl.scan_parquet(path, glob=False).select(columns)
-    for start in range(after // step * step, rows, step):
-        stop = min(start + step, rows)
-        try:
-            frame = scan.slice(start, step).collect()
-        except _UNREADABLE as error:
-            raise _unreadable(path, error, f", rows {start + 1:,} to {stop:,}") from error
-        yield Block(frame, None, np.arange(start + 1, stop + 1), "row", [], stop / rows)
+
+    place = ""
+    typed = False
+    layout: tuple[str, ...] = ()
+
+    @abstractmethod
+    def schema(self) -> pl.Schema:
+        """Names and types of the columns."""
+
+    @abstractmethod
+    def _blocks(self, columns: list[str], raw: list[str], after: int) -> Iterator[Block]:
+        """All blocks; those that end before row ``after`` may be left out."""
+
+    def blocks(
+        self, columns: Sequence[str], raw: Sequence[str] = (), after: int = 0
+    ) -> Iterator[Block]:
+        """All rows in order, a bounded number at a time.
+
+        The columns ``raw`` may be left as raw text; they are then missing from the frame. Rows
+        whose number is not above ``after`` are left out. Where blocks begin does not depend on it,
+        so that damage in a file shows at the same row.
+        """
+        chosen, raw = list(dict.fromkeys(columns)), list(dict.fromkeys(raw))
+        for block in self._blocks(chosen, raw, after):
+            yield block.after(after) if after else block
+
+    def count(self) -> int | None:
+        """The number of rows; None if they would have to be read to count them."""
+        return None
+
+    def shown_columns(self) -> list[tuple[str, str]]:
+        """Names and types of the columns, for people."""
+        kinds = ((name, str(dtype)) for name, dtype in self.schema().items())
+        return [(name, "text" if kind == "String" else kind) for name, kind in kinds]
+
+    def hint(self, found: list[str], wanted: str | None = None) -> str:
+        """Return a sentence on what to do if there seem to be other columns; else "".
+
+        Args:
+            found: the columns that were found
+            wanted: one that was not, if any
+        """
+        return ""
+
+
+class FrameReader(Reader):
+    """Reads a frame in memory."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self.frame = frame
+
+    def schema(self) -> pl.Schema:
+        """Names and types of the columns."""
+        return self.frame.schema
+
+    def count(self) -> int:
+        """The number of rows."""
+        return len(self.frame)
+
+    def _blocks(self, columns: list[str], raw: list[str], after: int) -> Iterator[Block]:
+        frame, rows = self.frame.select(list(dict.fromkeys([*columns, *raw]))), len(self.frame)
+        for start in range(0, rows, _FRAME_ROWS):
+            stop = min(start + _FRAME_ROWS, rows)
+            numbers = np.arange(start, stop)
+            yield Block(frame[start:stop], None, numbers, "row", [], stop / rows)
+
+
+class ParquetReader(Reader):
+    """Reads a Parquet file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.place = path, str(path)
+
+    def schema(self) -> pl.Schema:
+        """Names and types of the columns."""
+        with _refusing_damage(self.place):
+            return self._scan().collect_schema()
+
+    def count(self) -> int:
+        """The number of rows."""
+        import polars as pl
+
+        with _refusing_damage(self.place):
+            return int(self._scan().select(pl.len()).collect().item())
+
+    def _blocks(self, columns: list[str], raw: list[str], after: int) -> Iterator[Block]:
+        names = list(dict.fromkeys([*columns, *raw]))
+        rows, step = self.count(), block_rows(len(names))
+        scan = self._scan().select(names)
+        for start in range(after // step * step, rows, step):
+            stop = min(start + step, rows)
+            with _refusing_damage(f"{self.place}, rows {start + 1:,} to {stop:,}"):
+                frame = scan.slice(start, step).collect()
+            yield Block(frame, None, np.arange(start + 1, stop + 1), "row", [], stop / rows)
+
+    def _scan(self) -> pl.LazyFrame:
+        import polars as pl
+
+        return pl.scan_parquet(self.path, glob=False)
+
+
+@contextmanager
+def _refusing_damage(place: str) -> Iterator[None]:
+    """Say of what polars cannot read that it is damaged; polars panics over some of it."""
+    from polars.exceptions import PanicException, PolarsError
+
+    try:
+        yield
+    except (PolarsError, PanicException, OSError) as error:
+        what = (str(error).strip() or "?").splitlines()[0]
+        raise DamagedFileError(
+            f"{place}: cannot be read as Parquet, it may be cut short or damaged ({what}); "
+            "write or copy it again"
+        ) from error
 
 
 def block_rows(columns: int) -> int:
@@ -98,79 +197,127 @@ def block_rows(columns: int) -> int:
     return int(min(BLOCK_ROWS, 1 << max(most.bit_length() - 1, 0)))
 
 
-def _unreadable(path: Path, error: BaseException, place: str = "") -> DamagedFileError:
-    what = (str(error).strip() or "?").splitlines()[0]
-    return DamagedFileError(
-        f"{path}{place}: cannot be read as Parquet, it may be cut short or damaged ({what}); "
-        "write or copy it again"
-    )
+class TextReader(Reader):
+    """Reads a file of delimited text in blocks of whole rows, with their line numbers."""
 
+    def __init__(self, path: Path, form: TextFormat) -> None:
+        self.path, self.place, self.form, self.typed = path, str(path), form, form.typed
+        self.layout = form.layouts[0] if form.layouts else ()
 
-def file_schema(path: Path, form: TextFormat | Parquet) -> pl.Schema:
-    """Names and types of the columns of a file."""
-    if isinstance(form, Parquet):
-        return parquet_schema(path)
-    return text_schema(path, form)
+    def schema(self) -> pl.Schema:
+        """Names and types of the columns, from the first rows of the file."""
+        import polars as pl
 
+        header = read_header(self.path, self.form)
+        return pl.Schema({name: _dtype(header, name) for name in header.names})
 
-def kind_of(path: Path, name: str, dtype: pl.DataType) -> str:
-    """Whether the values of a column are categories, or bags of them."""
-    inner, kind = (
-        (dtype.inner, "bag") if isinstance(dtype, pl.List | pl.Array) else (dtype, "category")
-    )
-    if inner.is_nested() or inner in (pl.Binary, pl.Object):
-        raise DataError(
-            f"{path}: column {name!r} is of type {dtype}, which cannot be used as a feature; "
-            "use a column of single values or of lists of them"
+    def shown_columns(self) -> list[tuple[str, str]]:
+        """Names and types of the columns, without the import of polars."""
+        header = read_header(self.path, self.form)
+        return [(n, "List(String)" if n in header.lists else "text") for n in header.names]
+
+    def hint(self, found: list[str], wanted: str | None = None) -> str:
+        """Return a sentence that names another separator, if the header seems to have one."""
+        separator = self.form.separator
+        return separator_hint(separator.join(found), separator, lambda cells: wanted in cells)
+
+    def _blocks(self, columns: list[str], raw: list[str], after: int) -> Iterator[Block]:
+        """Blocks whose cells are text, "" where they are empty."""
+        path, header = self.path, None
+        with open_text(path) as file:
+            for rows in whole_rows(path, file, self.form, find_rows, BLOCK_BYTES, BLOCK_BYTES):
+                skipped = 0
+                if header is None:
+                    header = find_header(path, rows, self.form, [*columns, *raw])
+                    skipped = header.rows
+                yield self._parse(rows, skipped, header, columns, raw)
+        if header is None:
+            raise DamagedFileError(f"{path}: the file is empty; write it again")
+
+    def _parse(
+        self, rows: Rows, skipped: int, header: Header, columns: list[str], raw: list[str]
+    ) -> Block:
+        """Leave out the header, blank lines and malformed rows; turn the rest into columns."""
+        names, cells, first = header.names, rows.found.cells, rows.first_lines()
+        blank = rows.lengths() == 1
+        if len(names) == 1:
+            blank[:] = False  # the line is a row whose cell is empty
+        wrong = (cells != len(names)) & ~blank
+        wrong[:skipped] = False
+        faults = {
+            int(row): f"{cells[row]} columns, expected {len(names)}"
+            for row in np.flatnonzero(wrong)
+        }
+        keep = ~wrong & ~blank
+        keep[:skipped] = False
+        for row in _not_utf8(rows, keep):
+            faults[row] = "not UTF-8 text"
+            keep[row] = False
+        data, stops, quoted = rows.data, rows.found.stops, self.form.quoted
+        if not keep.all():
+            runs = np.flatnonzero(np.diff(keep, prepend=False, append=False)).reshape(-1, 2)
+            data = b"".join(rows.text(start, stop) for start, stop in runs.tolist())
+            stops = find_rows(data, self.form.parsed_separator, quoted=quoted).stops
+        text = None
+        if quoted and b'"' in data:
+            columns = list(dict.fromkeys([*columns, *raw]))
+        else:
+            text = RawText(data, stops.reshape(-1, len(names)), names)
+        frame = self._frame(data, header, columns)
+        if frame is None or (columns and len(frame) != np.count_nonzero(keep)):
+            raise DataError(
+                f"{self.path}: lines {first[0]} to {rows.lines + rows.found.lines[-1]} cannot be "
+                "taken apart; look for stray quotes there"
+            )
+        malformed = [_place(rows, row, faults[row]) for row in sorted(faults)]
+        return Block(frame, text, first[keep], "line", malformed, rows.done)
+
+    def _frame(self, data: bytes, header: Header, columns: list[str]) -> pl.DataFrame | None:
+        """Columns of text, or of lists of it; None if the rows cannot be taken apart."""
+        import polars as pl
+
+        if not data or not columns:
+            return pl.DataFrame(schema={name: _dtype(header, name) for name in columns})
+        scan = pl.scan_csv(
+            io.BytesIO(data),
+            has_header=False,
+            schema=dict.fromkeys(header.names, pl.String()),
+            separator=self.form.parsed_separator,
+            quote_char='"' if self.form.quoted else None,
+            empty_string_is_null=False,
         )
-    return kind
+        lists = [pl.col(name).str.split(" ") for name in columns if name in header.lists]
+        present = pl.element().filter(pl.element() != "")
+        try:
+            frame = scan.select(columns).collect()
+        except pl.exceptions.ComputeError:
+            return None
+        return frame.with_columns(each.list.eval(present) for each in lists) if lists else frame
 
 
-def check_file(
-    path: Path,
-    form: TextFormat | Parquet,
-    columns: Sequence[Column],
-    others: Sequence[str] = (),
-) -> None:
-    """Raise unless the file has these columns, with values of the right kind.
+def _dtype(header: Header, name: str) -> pl.DataType:
+    """The type of a column."""
+    import polars as pl
 
-    ``others`` are names of columns of single values: the label, what the split goes by.
-    """
-    if isinstance(form, TextFormat) and form.layouts:
-        check_names(path, form, list(form.layouts[0]), list(others))
-        return  # no header: rows that do not fit are malformed
-    schema = file_schema(path, form)
-    check_names(path, form, list(schema), [*(column.name for column in columns), *others])
-    for name in others:
-        if kind_of(path, name, schema[name]) == "bag":
-            raise DataError(f"{path}: column {name!r} holds lists; it needs single values")
-    for column in columns:
-        _check_kind(path, column, schema[column.name])
+    return pl.List(pl.String()) if name in header.lists else pl.String()
 
 
-def check_names(
-    path: Path, form: TextFormat | Parquet, found: list[str], wanted: list[str]
-) -> None:
-    """Raise unless all wanted names are among those found."""
-    there = set(found)
-    for name in wanted:
-        if name not in there:
-            raise DataError(f"{path}: there is no column {name!r}. {_advice(form, found, name)}")
+def _not_utf8(rows: Rows, keep: NDArray[np.bool_]) -> list[int]:
+    """Which of the rows to keep are not UTF-8 text."""
+    if rows.data.isascii() or _is_utf8(rows.data):
+        return []
+    return [row for row in np.flatnonzero(keep).tolist() if not _is_utf8(rows.text(row, row + 1))]
 
 
-def _advice(form: TextFormat | Parquet, found: list[str], name: str) -> str:
-    """What to do about a name that is not among those found."""
-    if hint := header_hint(form, found, name):
-        return hint
-    close = difflib.get_close_matches(name, found, 1)
-    hint = f"Did you mean {close[0]!r}? " if close else ""
-    return f"{hint}The columns are: {', '.join(found)}"
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
-def _check_kind(path: Path, column: Column, dtype: pl.DataType) -> None:
-    if column.kind in ("number", "integer"):
-        if not (dtype.is_numeric() or dtype in (pl.String, pl.Boolean)):
-            raise DataError(f"{path}: column {column.name!r} is of type {dtype}, not numbers")
-    elif kind_of(path, column.name, dtype) != column.kind:
-        wanted, found = ("lists", "none") if column.kind == "bag" else ("single values", "lists")
-        raise DataError(f"{path}: column {column.name!r} must hold {wanted}, but holds {found}")
+def _place(rows: Rows, row: int, fault: str) -> tuple[int, str, str]:
+    first, last = int(rows.first_lines()[row]), rows.lines + int(rows.found.lines[row])
+    place = f"line {first}" if first == last else f"lines {first} to {last}"
+    return first, place, fault

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from freqsgd.tables.encoder import Encoder
     from freqsgd.tables.hashing import HashEncoder
 
-__all__ = ["Batch", "Chunk", "Position", "Stream", "batches", "describe"]
-
 
 def _none() -> NDArray[np.int64]:
     return np.empty(0, np.int64)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from freqsgd.errors import DataError
 from freqsgd.tables.dataset import Dataset
-from freqsgd.tables.fields import RARE, Field
-from freqsgd.tables.splits import split_at_random
+from freqsgd.tables.fields import RARE, Field, split_at_random
 
 if TYPE_CHECKING:
     from torch import Tensor

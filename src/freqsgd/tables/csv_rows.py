@@ -1,4 +1,4 @@
-"""Find the rows and the header of delimited text."""
+"""Find the rows and the header of delimited text, without polars."""
 
 from __future__ import annotations
 
@@ -8,29 +8,91 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from freqsgd.errors import DamagedFileError, DataError
 from freqsgd.files import open_text
-from freqsgd.tables.csv_scan import FoundRows, find_first_rows
-from freqsgd.tables.dialect import separator_hint, written
-from freqsgd.tables.formats import Parquet, TextFormat, split_type
+from freqsgd.kernels.compiled import compiled
+from freqsgd.tables.dialect import TextFormat, separator_hint, split_type, written
 
-__all__ = [
-    "Header",
-    "Rows",
-    "find_header",
-    "header_hint",
-    "parsed_separator",
-    "read_header",
-    "whole_rows",
-]
+_NO_QUOTE = 256  # no byte
+_NEWLINE = ord("\n")
+
+
+def _find_rows(
+    data: Any, separator: Any, quote: Any, stops: Any, ends: Any, cells: Any, lines: Any
+) -> Any:
+    rows, stopped, line, before, inside = 0, 0, 0, 0, False
+    highest = max(separator, _NEWLINE, quote if quote != _NO_QUOTE else 0)
+    for position in range(len(data)):
+        byte = data[position]
+        if byte > highest:
+            continue  # as most are
+        if byte == separator:
+            if not inside:
+                stops[stopped] = position
+                stopped += 1
+        elif byte == _NEWLINE:
+            line += 1
+            if not inside:
+                stops[stopped] = position
+                stopped += 1
+                ends[rows], cells[rows], lines[rows] = position + 1, stopped - before, line
+                rows, before = rows + 1, stopped
+        elif byte == quote:
+            inside = not inside  # a doubled quote closes and opens again
+    return rows, before
+
+
+_compiled = compiled(_find_rows)
+
+
+@dataclass(frozen=True)
+class FoundRows:
+    """Where rows of text are, and their cells."""
+
+    ends: NDArray[np.int64]  # of each row
+    cells: NDArray[np.int32]  # how many it has
+    lines: NDArray[np.int64]  # up to its end
+    stops: NDArray[np.int32]  # of the cells of all rows
+
+
+def find_rows(data: bytes, separator: str, *, quoted: bool) -> FoundRows:
+    """The rows that are whole. A row ends at a newline; outside quotes, if these have a meaning."""
+    stops = np.empty(len(data), np.int32)  # pages that are never written to cost nothing
+    most = data.count(b"\n")
+    ends, lines = np.empty(most, np.int64), np.empty(most, np.int64)
+    cells = np.empty(most, np.int32)
+    quote = ord('"') if quoted else _NO_QUOTE
+    text = np.frombuffer(data, np.uint8)
+    rows, stopped = _compiled(text, ord(separator), quote, stops, ends, cells, lines)
+    return FoundRows(ends[:rows], cells[:rows], lines[:rows], stops[:stopped])
+
+
+def find_first_rows(data: bytes, separator: str, *, quoted: bool) -> FoundRows:
+    """Return what ``find_rows`` does, without Numba, whose import takes a second.
+
+    It is for the start of a file: a byte takes it several times as long.
+    """
+    text = np.frombuffer(data, np.uint8)
+    is_quote = text == (ord('"') if quoted else _NO_QUOTE)
+    outside = np.cumsum(is_quote, dtype=np.int32) % 2 == 0
+    newlines = text == _NEWLINE
+    stops = np.flatnonzero(outside & (newlines | (text == ord(separator)))).astype(np.int32)
+    last = np.flatnonzero(newlines[stops])  # stops at which a row ends
+    ends = stops[last].astype(np.int64) + 1
+    return FoundRows(
+        ends,
+        cells=np.diff(last, prepend=-1).astype(np.int32),
+        lines=np.cumsum(newlines, dtype=np.int64)[ends - 1],
+        stops=stops[: last[-1] + 1] if len(last) else stops[:0],
+    )
+
 
 _LONGEST_ROW = 1 << 24
-_STAND_IN = "\x1f"  # ASCII's own separator of units, which no text has
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -86,7 +148,7 @@ def whole_rows(
             raise DamagedFileError(f"{path}{place}: cannot be read: {error}") from error
         more = len(block) == wanted
         if lines == 0 and not rest:
-            block = _check_text(path, block)
+            block = _check_start(path, block)
         if not more and (rest or block) and not block.endswith(b"\n"):
             block += b"\n"
         whole = block.rfind(b"\n") + 1
@@ -94,9 +156,9 @@ def whole_rows(
         rest = block[whole:] if whole else rest + block
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n")
-        if parsed_separator(form) != form.separator:
-            data = data.replace(form.separator.encode(), parsed_separator(form).encode())
-        found = find(data, parsed_separator(form), quoted=form.quoted)
+        if form.parsed_separator != form.separator:
+            data = data.replace(form.separator.encode(), form.parsed_separator.encode())
+        found = find(data, form.parsed_separator, quoted=form.quoted)
         end, ended = (found.ends[-1], int(found.lines[-1])) if len(found.ends) else (0, 0)
         if end < len(data):  # inside quotes
             data, rest = data[:end], data[end:] + rest
@@ -112,12 +174,7 @@ def whole_rows(
         raise DataError(f"{path}, line {lines + 1}: a quote in this row is never closed")
 
 
-def parsed_separator(form: TextFormat) -> str:
-    """Of the text that is parsed, in which one byte stands for a longer separator."""
-    return form.separator if len(form.separator.encode()) == 1 else _STAND_IN
-
-
-def _check_text(path: Path, start: bytes) -> bytes:
+def _check_start(path: Path, start: bytes) -> bytes:
     """The start of a file, without a byte order mark."""
     if start.startswith(b"PAR1"):
         raise DataError(f"{path}: this is a Parquet file; let its name end with .parquet")
@@ -125,10 +182,6 @@ def _check_text(path: Path, start: bytes) -> bytes:
         raise DataError(f"{path}: this is not a file of UTF-8 text; convert it")
     return start.removeprefix(_BOM)
 
-
-# Which columns a text file has, by its first rows.
-#
-# Neither Numba nor polars is needed for them, which take a second to import.
 
 _FIRST_BYTES, _MOST_BYTES = 1 << 16, 1 << 24  # that are read at once, until a row ends
 
@@ -176,13 +229,13 @@ def find_header(path: Path, rows: Rows, form: TextFormat, columns: Sequence[str]
     repeated = sorted(name for name, times in Counter(names).items() if times > 1)
     if repeated:
         raise DataError(f"{path}, line 1: two columns are called {repeated[0]!r}; rename one")
-    return Header(names, frozenset(lists), rows=int(form.has_header))
+    return Header(names, frozenset(lists), rows=int(not (form.layouts or form.columns)))
 
 
 def _first_line(path: Path, rows: Rows, form: TextFormat) -> list[str]:
     """The cells of the header."""
     try:
-        header, separator = rows.text(0, 1).decode().rstrip("\n"), parsed_separator(form)
+        header, separator = rows.text(0, 1).decode().rstrip("\n"), form.parsed_separator
         if form.quoted:
             return next(csv.reader([header], delimiter=separator))
         return header.split(separator)
@@ -201,7 +254,7 @@ def _check_first_row(path: Path, rows: Rows, form: TextFormat) -> None:
     row = int(np.argmax(rows.lengths() > 1))  # blank lines are no rows
     found, place = int(rows.found.cells[row]), f"{path}, line {rows.first_lines()[row]}"
     line = rows.text(row, row + 1).decode(errors="replace").rstrip("\n")
-    line = line.replace(parsed_separator(form), form.separator)
+    line = line.replace(form.parsed_separator, form.separator)
     if found != len(names):
         hint = separator_hint(line, form.separator, lambda cells: len(cells) == len(names))
         cells, columns = "cell" if found == 1 else "cells", ", ".join(names)
@@ -214,17 +267,3 @@ def _check_first_row(path: Path, rows: Rows, form: TextFormat) -> None:
             f"{place}: this row names the columns: leave out --columns, or if a model remembers "
             f"them, say --separator {written(form.separator)} alone"
         )
-
-
-def header_hint(form: TextFormat | Parquet, found: list[str], wanted: str | None = None) -> str:
-    """A sentence that names another separator, if the header seems to have one; else "".
-
-    Args:
-        form: what the file was read as
-        found: the columns that were found
-        wanted: one that was not, if any
-    """
-    if not isinstance(form, TextFormat):
-        return ""
-    line = form.separator.join(found)
-    return separator_hint(line, form.separator, lambda cells: wanted in cells)
