@@ -25,6 +25,7 @@ def slow_row(field, value, rows):
     """The row of a token: a number, a text or None."""
     key = mixed((field + 1) * 0x9E3779B97F4A7C15 & MASK)
     text = "" if value is None else str(value)
+    text = {"True": "true", "False": "false"}.get(text, text)
     number = integer_of(text)
     if number is not None:
         return mixed((number & MASK) ^ key) * rows >> 64

@@ -180,8 +180,8 @@ def test_a_saved_encoder_that_is_missing_damaged_or_of_another_format(clicks, tm
         (folder / "encoder.json").write_text(content)
         with pytest.raises(DataError, match=r"encoder.json: the file is damaged"):
             Encoder.load(folder)
-    (folder / "encoder.json").write_text(json.dumps({**description, "format": 2}))
-    with pytest.raises(DataError, match="the format is 2, this version of freqsgd reads 1"):
+    (folder / "encoder.json").write_text(json.dumps({**description, "format": 3}))
+    with pytest.raises(DataError, match="the format is 3, this version of freqsgd reads 2"):
         Encoder.load(folder)
 
 

@@ -115,6 +115,7 @@ def test_encoders_that_do_not_fit(tmp_path, model):
     del described["checksum"]  # as earlier versions wrote it
     for changed, message in (
         ({"version": 1}, "hashed by version 1"),  # other rows for 3.0
+        ({"version": 2}, "hashed by version 2"),  # other rows for True
         ({"format": 9}, "the format is 9"),
         ({"rows": [7, 7]}, "belong to another model"),
         ({"rows": [7]}, "damaged"),

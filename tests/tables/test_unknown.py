@@ -114,21 +114,18 @@ def test_rows_of_which_nothing_is_known_are_refused(encoder, write):
         said(encoder, write(frame_of(NEW, [*NEW, None])))
 
 
-@pytest.mark.parametrize(
-    ("users", "words"),
-    [
-        (["1.0", "2.0", "9.0"], r"such as '[12].0'; it knows '[12]': .*floats.*as integers"),
-        (["1 ", "2 ", "9 "], r"such as '[12] '; it knows '[12]': write the values as in training"),
-    ],
-)
-def test_a_column_that_is_written_otherwise_than_in_training_is_refused(
-    encoder, write, users, words
-):
+def test_a_column_that_is_written_otherwise_than_in_training_is_refused(encoder, write):
+    users = ["1 ", "2 ", "9 "]
+    words = r"such as '[12] '; it knows '[12]': write the values as in training"
     with pytest.raises(DataError, match=f"values of column 'user' is known to the model, {words}"):
         said(encoder, write(frame_of(users, ITEMS)))
     for rows in (20, 5):
         (message,) = said(encoder, write(frame_of(users, ITEMS, rows)))
-        assert "floats" in message or "as in training" in message
+        assert "as in training" in message
+
+
+def test_whole_numbers_are_known_when_they_are_written_as_floats(encoder, write):
+    assert said(encoder, write(frame_of(["1.0", "2.00"], ITEMS))) == []
 
 
 def test_tokens_of_bags_are_counted_one_by_one(tmp_path):

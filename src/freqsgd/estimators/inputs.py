@@ -21,7 +21,7 @@ from freqsgd.recommender.settings import Settings
 from freqsgd.tables.dataset import Dataset
 from freqsgd.tables.encoder import Encoder
 from freqsgd.tables.fields import Splits
-from freqsgd.tables.values import is_missing, shown
+from freqsgd.tables.frames import is_missing, shown
 
 _Options = TypeVar("_Options", Settings, Rule)
 _FEW_ROWS = 10  # of which all may well be distinct

@@ -19,7 +19,7 @@ from freqsgd.tables.columns import Column
 from freqsgd.tables.days import data_name, find_days, list_files
 from freqsgd.tables.fields import Field
 from freqsgd.tables.formats import open_reader, refuse_parquet
-from freqsgd.tables.frames import code_frame
+from freqsgd.tables.frames import code_frame, shown
 from freqsgd.tables.hashing import HashEncoder
 from freqsgd.tables.prefetch import ahead
 from freqsgd.tables.readers import Reader
@@ -27,7 +27,6 @@ from freqsgd.tables.sources import Request, table_columns
 from freqsgd.tables.spec import DataOptions, parse_rows
 from freqsgd.tables.synthetic import generate_clicks
 from freqsgd.tables.tokens import TokenTable
-from freqsgd.tables.values import shown
 from freqsgd.words.files import has_text_name, text_name
 from freqsgd.words.loading import replaced_warning
 from freqsgd.words.spec import default_min_count, files_of_parts, is_wikitext

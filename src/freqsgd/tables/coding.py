@@ -12,24 +12,19 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
-from freqsgd.tables.columns import Column, Target, is_unreadable, tokens
+from freqsgd.tables.columns import (
+    Column,
+    NotWholeError,
+    Target,
+    categories,
+    is_unreadable,
+    tokens,
+)
 from freqsgd.tables.fields import ABSENT
 from freqsgd.tables.prefetch import ahead
 from freqsgd.tables.readers import Block, RawText, Reader
 from freqsgd.tables.tokens import TokenTable
 from freqsgd.tables.unknown import UnknownValues
-from freqsgd.tables.values import NotWholeError, whole_floats
-
-__all__ = [
-    "Coder",
-    "MalformedRows",
-    "SampleReader",
-    "Samples",
-    "TokenCoder",
-    "code_block",
-    "fill_bags",
-    "raw_places",
-]
 
 
 class Coder(Protocol):
@@ -149,10 +144,11 @@ def _texts(
 def raw_places(
     text: RawText, columns: Sequence[Column], raw: Collection[str], starts: list[int]
 ) -> NDArray[np.int64]:
-    """The field of each column of the text, or -1, and where its codes go."""
+    """The field of each column of the text, or -1, where its codes go, and if it is a value."""
     fields = {column.name: field for field, column in enumerate(columns) if column.name in raw}
     chosen = [fields.get(name, -1) for name in text.names]
-    return np.array([chosen, [starts[field] for field in chosen]])
+    values = [columns[field].kind == "category" for field in chosen]  # integers are checked as text
+    return np.array([chosen, [starts[field] for field in chosen], values])
 
 
 def fill_bags(
@@ -204,7 +200,7 @@ class SampleReader:
         parsed = [column.name for column in self.columns if column.name not in left]
         parsed += self.target.columns() if self.target else []
         for read in ahead(table.blocks(parsed, raw, after)):
-            block = self._with_whole_floats(table.place, read)
+            block = self._with_categories(table.place, read)
             codes = self.coder.code(block)
             faults = [*self._parsed_faults(block), *self.coder.faults(block, codes)]
             rows, frame, numbers = len(codes) + len(block.malformed), block.frame, block.numbers
@@ -220,18 +216,18 @@ class SampleReader:
             left_out = np.array(list(places), np.int64)
             yield Samples(codes, labels, order, block.done, numbers, left_out)
 
-    def _with_whole_floats(self, table: str, block: Block) -> Block:
-        """Turn the floats of categories and bags into integers."""
-        frame, there, whole = block.frame, set(block.frame.columns), []
+    def _with_categories(self, table: str, block: Block) -> Block:
+        """Turn the values of categories and bags into those whose text is the token."""
+        frame, there, found = block.frame, set(block.frame.columns), []
         for column in self.columns:
             if column.is_number or column.name not in there:
                 continue
             try:
-                whole.append(whole_floats(frame[column.name]))
+                found.append(categories(frame[column.name]))
             except NotWholeError as error:
                 place = f"{table}, {block.unit} {block.numbers[error.row]}"
                 raise DataError(f"{place}: column {column.name!r} {error}") from None
-        return replace(block, frame=frame.with_columns(whole))
+        return replace(block, frame=frame.with_columns(found))
 
     def _parsed_faults(self, block: Block) -> Iterator[tuple[int, str]]:
         """Rows with values that cannot be used, and what is wrong with them."""

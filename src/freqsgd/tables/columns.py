@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,19 +14,6 @@ from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
 from freqsgd.tables.fields import PARTS
-
-__all__ = [
-    "MISSING",
-    "Column",
-    "Target",
-    "bag_lists",
-    "bag_width",
-    "finite_numbers",
-    "is_unreadable",
-    "number_bins",
-    "quantile_edges",
-    "tokens",
-]
 
 MISSING = ""  # the token of a missing value
 _WIDEST_BAG = 256
@@ -72,6 +60,110 @@ def quantile_edges(numbers: NDArray[np.float64], place: str) -> tuple[float, ...
     if len(numbers) == 0:
         raise DataError(f"{place} holds no numbers")
     return tuple(np.unique(np.quantile(numbers, np.arange(1, _BINS) / _BINS)).tolist())
+
+
+_WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]{0,18}))\.0+", re.ASCII)
+# Above these some whole numbers have no float of their own and were rounded to another's.
+_EXACT: dict[object, int] = {pl.Float16: 2**11, pl.Float32: 2**24, pl.Float64: 2**53}
+
+
+class NotWholeError(DataError):
+    """What is wrong with a float of a column, to be put after the column's name.
+
+    Attributes:
+        row: where it is among the values
+    """
+
+    def __init__(self, value: float, exact: int, row: int = 0) -> None:
+        self.row = row
+        super().__init__(
+            f"holds {value!r}, and floats of its type do not tell whole numbers above {exact:,} "
+            "apart: turn the column into integers or text"
+            if exact < abs(value) < math.inf
+            else f"holds {value!r}, which is not a category: name the column in numeric "
+            "(--numeric) to have its numbers put into bins, or turn it into text"
+        )
+
+
+def whole_floats(values: pl.Series) -> pl.Series:
+    """Return floats, or lists of floats, as integers; NaN becomes null. Others stay as they are.
+
+    Raises:
+        NotWholeError: a float is not a whole number, or so large that it may stand for another
+
+    Example:
+        >>> whole_floats(pl.Series([1.0, float("nan")])).to_list()
+        [1, None]
+    """
+    dtype = values.dtype
+    inner = dtype.inner if isinstance(dtype, pl.List | pl.Array) else dtype
+    if not inner.is_float():
+        return values
+    if isinstance(dtype, pl.Array):
+        values = values.arr.to_list()
+    in_lists = isinstance(values.dtype, pl.List)
+    exact = _EXACT[inner]
+    present = (values.explode() if in_lists else values).fill_nan(None)
+    wrong = (present != present.round()) | (present.abs() > exact)
+    if wrong.any():
+        value = present.filter(wrong)[0]
+        rows = values.list.contains(value) if in_lists else wrong
+        raise NotWholeError(value, exact, rows.arg_true()[0])
+    if in_lists:
+        return values.list.eval(pl.element().fill_nan(None).cast(pl.Int64))
+    return present.cast(pl.Int64)
+
+
+def whole_number(value: float | np.floating) -> int:
+    """Return the integer that a float of Python or numpy is; raise as ``whole_floats`` does."""
+    kind = value.dtype if isinstance(value, np.floating) else np.float64
+    exact, number = 2 ** (min(np.finfo(kind).nmant, 52) + 1), float(value)
+    if abs(number) > exact or number != int(number):
+        raise NotWholeError(number, exact)
+    return int(number)
+
+
+class UnusableError(DataError):
+    """What is wrong with a column, after its name."""
+
+
+def categories(values: pl.Series) -> pl.Series:
+    """Return values whose text in polars is their token: the same for the same value of any type.
+
+    Raises:
+        DataError: what is wrong with them, to be put after the column's name
+    """
+    dtype = values.dtype
+    if isinstance(dtype, pl.Array):
+        values, dtype = values.arr.to_list(), pl.List(dtype.inner)
+    inner: Any = dtype.inner if isinstance(dtype, pl.List) else dtype
+    if inner.is_nested() or inner in (pl.Binary, pl.Object):
+        raise UnusableError(
+            f"is of type {dtype}, which cannot be a category; use single values or lists of them"
+        )
+    wanted = pl.element() if isinstance(dtype, pl.List) else pl.col(values.name)
+    if isinstance(inner, pl.Datetime):
+        wanted = wanted.cast(pl.Datetime("us", inner.time_zone))
+    elif isinstance(inner, pl.Duration):
+        wanted = wanted.cast(pl.Duration("us")).to_physical()
+    else:
+        return whole_floats(values)
+    if isinstance(dtype, pl.List):
+        return values.list.eval(wanted)
+    return values.to_frame().select(wanted).to_series()
+
+
+def plain_text(text: str) -> str:
+    """Return the text of a value that is given as text, as ``tokens.value_text`` has it.
+
+    Example:
+        >>> [plain_text(text) for text in ("3.0", "-0.0", "True", "3.5", "03.0")]
+        ['3', '0', 'true', '3.5', '03.0']
+    """
+    if text in ("True", "False"):
+        return text.lower()
+    whole = _WHOLE.fullmatch(text)
+    return str(int(whole[1])) if whole and -(2**63) <= int(whole[1]) < 2**63 else text
 
 
 def is_unreadable(column: Column, dtype: pl.DataType) -> pl.Expr:

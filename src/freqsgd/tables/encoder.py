@@ -31,18 +31,9 @@ from freqsgd.tables.readers import Reader
 from freqsgd.tables.tokens import TokenTable, known_table
 from freqsgd.tables.unknown import UnknownValues
 
-__all__ = [
-    "DESCRIPTION",
-    "TOKENS",
-    "Description",
-    "Encoder",
-    "FileEncoder",
-    "refusing_damage",
-    "write_description",
-]
-
-FORMAT = 1
+FORMAT = 2  # 1: 3.0 and 3 in text were two tokens
 DESCRIPTION = "encoder.json"
+_RESPELLED = r"^(-?[0-9]+\.0+|True|False)$"  # superset of what value_text changes
 _CHECKSUM = "checksum"  # of everything else in the file
 
 
@@ -79,7 +70,7 @@ class Description:
         with refusing_damage(path):
             values = read_json(read_file(path), dict)
             found = values["format"]
-            if found != FORMAT:
+            if found not in (1, FORMAT):
                 raise DataError(
                     f"{path}: the format is {found!r}, this version of freqsgd reads {FORMAT}; "
                     "use the version that wrote it, or train again"
@@ -275,6 +266,12 @@ class Encoder(FileEncoder):
             if sha256(packed).hexdigest() != digest:
                 raise ValueError(f"its checksum is not the one in {DESCRIPTION}")
             tokens = pl.read_parquet(packed)
+            if description["format"] == 1 and tokens["token"].str.contains(_RESPELLED).any():
+                raise DataError(
+                    f"{folder / TOKENS}: it holds tokens such as '3.0' or 'True', which this "
+                    "version of freqsgd reads as '3' and 'true'; use the version that wrote it, or "
+                    "train again"
+                )
             return cls(
                 description.kind, description.columns, tokens, min_count, description.dialect
             )

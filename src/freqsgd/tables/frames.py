@@ -1,9 +1,12 @@
-"""Encode frames in memory, by a dictionary that is fixed or grows."""
+"""Read frames of pandas, polars and numpy, and encode them by a dictionary that may grow."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import reprlib
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,13 +14,23 @@ from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
 from freqsgd.tables.coding import TokenCoder
-from freqsgd.tables.columns import Column, bag_width, finite_numbers, is_unreadable, quantile_edges
+from freqsgd.tables.columns import (
+    Column,
+    NotWholeError,
+    UnusableError,
+    bag_width,
+    categories,
+    finite_numbers,
+    is_unreadable,
+    plain_text,
+    quantile_edges,
+    whole_number,
+)
 from freqsgd.tables.encoder import Encoder
 from freqsgd.tables.fields import ABSENT, RARE
 from freqsgd.tables.readers import FrameReader
 from freqsgd.tables.tokens import TokenTable, Vocabulary, count_codes, known_table, to_ids
 from freqsgd.tables.unknown import UnknownValues
-from freqsgd.tables.values import shown
 
 
 def frame_columns(
@@ -174,3 +187,139 @@ def _widened(column: Column, values: pl.Series) -> Column:
     if column.kind != "bag" or not isinstance(values.dtype, pl.List):
         return column
     return replace(column, width=max(column.width, bag_width(values)))
+
+
+_LARGEST = 2**63 - 1
+
+
+def read_frame(table: Any, names: Sequence[str], numeric: Collection[str] = ()) -> pl.DataFrame:
+    """The columns of a polars or pandas frame or a 2-d array, under the names given.
+
+    Categories become texts or integers, or lists of these; numbers stay what they are. What is
+    missing becomes null.
+
+    Raises:
+        DataError: a column cannot be used as what it is; it is named
+    """
+    columns = zip(names, _raw_columns(table), strict=True)
+    return pl.DataFrame(
+        [_column(raw, name, is_number=name in numeric).rename(name) for name, raw in columns]
+    )
+
+
+def _raw_columns(table: Any) -> Iterator[pl.Series | list[Any]]:
+    """Each column; values that only Python knows as a list."""
+    if isinstance(table, pl.DataFrame):
+        for values in table.get_columns():
+            yield values.to_list() if values.dtype == pl.Object else values
+    elif hasattr(table, "iloc"):
+        for place in range(table.shape[1]):
+            yield _of_pandas(table.iloc[:, place])
+    else:
+        for place in range(table.shape[1]):
+            yield _of_array(table[:, place])
+
+
+def _of_pandas(values: Any) -> pl.Series | list[Any]:
+    dtype = values.dtype
+    if hasattr(values, "cat"):
+        categories = _of_array(values.cat.categories.to_numpy())
+        codes = pl.Series(values.cat.codes.to_numpy())
+        codes = pl.select(pl.when(codes >= 0).then(codes)).to_series()
+        if isinstance(categories, list):
+            return [None if code is None else categories[code] for code in codes.to_list()]
+        return categories.gather(codes)
+    kind = getattr(dtype, "numpy_dtype", None)  # of a nullable type
+    if kind is not None and kind.kind in "iufb":
+        filled = pl.Series(values.to_numpy(dtype=kind, na_value=kind.type(0)))
+        present = pl.Series(~values.isna().to_numpy())
+        return pl.select(pl.when(present).then(filled)).to_series()
+    return _of_array(values.to_numpy())
+
+
+def _of_array(values: NDArray[Any]) -> pl.Series | list[Any]:
+    kind = values.dtype.kind
+    if kind == "M" and values.dtype != np.dtype("M8[D]"):
+        values = values.astype("M8[us]")
+    if kind == "m":
+        values = values.astype("m8[us]")
+    if kind == "f" and values.dtype.itemsize > 8:
+        values = values.astype(np.float64)
+    if kind in "biufMm":
+        return pl.Series(np.ascontiguousarray(values))
+    return list(values.tolist())
+
+
+def _column(raw: pl.Series | list[Any], name: str, *, is_number: bool) -> pl.Series:
+    try:
+        if is_number:
+            return _numbers(raw)
+        values = _of_objects(raw) if isinstance(raw, list) else raw
+        return categories(values)
+    except (UnusableError, NotWholeError) as error:
+        raise DataError(f"column {name!r} {error}") from None
+    except UnicodeEncodeError as error:
+        raise DataError(f"column {name!r} holds text that is not Unicode: {error}") from None
+
+
+def _numbers(raw: pl.Series | list[Any]) -> pl.Series:
+    if isinstance(raw, list):
+        return pl.Series(
+            [None if is_missing(value) else str(value) for value in raw], dtype=pl.String
+        )
+    if not (raw.dtype.is_numeric() or raw.dtype in (pl.String, pl.Boolean, pl.Null)):
+        raise UnusableError(f"is of type {raw.dtype}, not numbers")
+    return raw
+
+
+def _of_objects(values: list[Any]) -> pl.Series:
+    """Texts of Python objects; where they are lists, lists of texts."""
+    kinds = set(map(type, values)) - {type(None)}
+    if kinds == {str}:
+        return pl.Series(values, dtype=pl.String)
+    if kinds == {int} and max(abs(value) for value in values if value is not None) <= _LARGEST:
+        return pl.Series(values, dtype=pl.Int64)
+    if any(issubclass(kind, list | np.ndarray) for kind in kinds):
+        return pl.Series([_texts(value) for value in values], dtype=pl.List(pl.String))
+    return pl.Series([token_text(value) for value in values], dtype=pl.String)
+
+
+def _texts(values: Any) -> list[str | None] | None:
+    if isinstance(values, list | np.ndarray):
+        return [token_text(value) for value in list(values)]
+    if is_missing(values):
+        return None
+    raise UnusableError(f"holds both lists and single values such as {shown(values)}")
+
+
+def token_text(value: Any) -> str | None:
+    """The text by which a value is told apart, as polars writes it; None if it is missing."""
+    if isinstance(value, str):
+        return plain_text(value)
+    if is_missing(value):
+        return None
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, float | np.floating):
+        return str(whole_number(value))
+    if isinstance(value, datetime):
+        return value.isoformat(" ", "microseconds")
+    if isinstance(value, timedelta):
+        return str(value // timedelta(microseconds=1))
+    if type(value).__hash__ is None:
+        raise UnusableError(
+            f"holds {shown(value)}; a {type(value).__name__} cannot be a category, a tuple can"
+        )
+    return str(value)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether it is None, NaN, NaT or pandas' NA."""
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    return not isinstance(value, list | tuple | np.ndarray) and bool(value != value)
+
+
+def shown(value: Any) -> str:
+    """A value in a message: numbers of numpy as those of Python, and nothing at length."""
+    return reprlib.repr(value.item() if isinstance(value, np.generic) else value)

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError, DataWarning
-from freqsgd.kernels.compiled import called, compiled, inlined
+from freqsgd.kernels.compiled import compiled, inlined
 from freqsgd.tables.coding import fill_bags, raw_places
 from freqsgd.tables.columns import Column, bag_lists, number_bins, tokens
 from freqsgd.tables.dialect import BY_NAME, Dialect
@@ -26,19 +26,21 @@ from freqsgd.tables.encoder import (
     write_description,
 )
 from freqsgd.tables.readers import Block
-from freqsgd.tables.tokens import joined, whole_words, word_at
+from freqsgd.tables.tokens import (
+    is_integer,
+    joined,
+    may_be_respelled,
+    value_text,
+    whole_words,
+    word_at,
+)
 from freqsgd.tables.unknown import UnknownValues
 
-__all__ = ["VERSION", "HashCoder", "HashEncoder", "hash_integers", "hash_rows", "open_encoder"]
-
-VERSION = 2  # 1: 3.0 was hashed by its bytes
+VERSION = 3  # 1: 3.0 was hashed by its bytes; 2: True was
 
 _FIELDS, _TEXTS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
 _MIX_1, _MIX_2 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
 _33, _32, _LOW = np.uint64(33), np.uint64(32), np.uint64(0xFFFFFFFF)
-_TEN, _LARGEST = np.uint64(10), np.uint64(2**63 - 1)
-_MOST_DIGITS = 19  # of an integer of 64 bits
-_ZERO, _NINE, _MINUS, _POINT = ord("0"), ord("9"), ord("-"), ord(".")
 
 
 @inlined
@@ -68,48 +70,6 @@ def _text_hash(key: Any, words: Any, start: Any, stop: Any) -> Any:
     return _mixed(value ^ _TEXTS)
 
 
-@called
-def _is_integer(data: Any, start: Any, stop: Any) -> Any:
-    """Whether the bytes are an integer of 64 bits as ``str`` writes it, and which."""
-    negative = data[start] == _MINUS if stop > start else False
-    first = start + 1 if negative else start
-    digits = stop - first
-    if digits < 1 or digits > _MOST_DIGITS:
-        return False, np.uint64(0)
-    if data[first] == _ZERO and (digits > 1 or negative):
-        return False, np.uint64(0)
-    value = np.uint64(0)
-    for position in range(first, stop):
-        byte = data[position]
-        if byte < _ZERO or byte > _NINE:
-            return False, value
-        value = value * _TEN + np.uint64(byte - _ZERO)
-    if value > _LARGEST and not (negative and value == _LARGEST + np.uint64(1)):
-        return False, value
-    return True, ~value + np.uint64(1) if negative else value
-
-
-@inlined
-def _ends_as_float(data: Any, start: Any, stop: Any) -> Any:
-    """Whether the bytes may be a whole number as a float: most texts are told by two bytes."""
-    if stop - start < 3 or data[stop - 1] != _ZERO:
-        return False
-    return data[stop - 2] == _POINT or data[stop - 2] == _ZERO
-
-
-@called
-def _is_whole_float(data: Any, start: Any, stop: Any) -> Any:
-    """Whether bytes with a zero at the end are an integer or -0, a point and zeros; and which."""
-    point = stop - 1
-    while point > start and data[point] == _ZERO:
-        point -= 1
-    if data[point] != _POINT:
-        return False, np.uint64(0)
-    if point - start == 2 and data[start] == _MINUS and data[start + 1] == _ZERO:
-        return True, np.uint64(0)
-    return _is_integer(data, start, point)
-
-
 @compiled
 def hash_integers(values: Any, missing: Any, field: Any, rows: Any, out: Any) -> None:
     """Rows of integers of a field.
@@ -129,7 +89,7 @@ def hash_integers(values: Any, missing: Any, field: Any, rows: Any, out: Any) ->
 def hash_rows(words: Any, stops: Any, places: Any, rows: Any, out: Any) -> None:
     """Rows of the cells of rows of text.
 
-    ``words`` and ``stops`` hold the text as ``data.packing`` lays it out. Cell k of a row is a
+    ``words`` and ``stops`` hold the text as ``whole_words`` and ``joined`` do. Cell k of a row is a
     token of field ``places[0, k]``, one of ``rows[places[0, k]]`` rows, which is put at
     ``places[1, k]`` in the row of ``out``; cells whose field is negative are passed over.
     """
@@ -144,13 +104,14 @@ def hash_rows(words: Any, stops: Any, places: Any, rows: Any, out: Any) -> None:
             stop = np.int64(stops[row, cell])
             field = places[0, cell]
             if field >= 0:
-                integer, value = _is_integer(data, start, stop)
-                if not integer and _ends_as_float(data, start, stop):
-                    integer, value = _is_whole_float(data, start, stop)
+                begin, end = start, stop
+                if may_be_respelled(data, start, stop):
+                    begin, end = value_text(data, start, stop)
+                integer, value = is_integer(data, begin, end)
                 if integer:
                     value = _mixed(value ^ keys[cell])
                 else:
-                    value = _text_hash(keys[cell], words, start, stop)
+                    value = _text_hash(keys[cell], words, begin, end)
                 out[row, places[1, cell]] = _row(value, np.uint64(rows[field]))
             start = stop + np.int64(1)
 

@@ -22,7 +22,7 @@ from freqsgd.tables.readers import Block, Reader
 if TYPE_CHECKING:
     from freqsgd.tables.spec import DataOptions
 
-_FORMAT = 3  # of the encoded samples: raised when they change, so that old ones are made anew
+_FORMAT = 4  # of the encoded samples: raised when they change, so that old ones are made anew
 _SAMPLE = 1 << 20  # values that quantiles are taken from, at most
 
 

@@ -11,26 +11,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
-from freqsgd.kernels.compiled import compiled, inlined
+from freqsgd.kernels.compiled import called, compiled, inlined
 from freqsgd.tables.columns import Column, tokens
 from freqsgd.tables.fields import ABSENT, RARE
-
-__all__ = [
-    "HEADER",
-    "UNKNOWN",
-    "UNKNOWN_EMPTY",
-    "TokenTable",
-    "Vocabulary",
-    "code_rows",
-    "codes_by_field",
-    "count_codes",
-    "fill_slots",
-    "joined",
-    "known_table",
-    "to_ids",
-    "whole_words",
-    "word_at",
-]
 
 _MOST_TOKENS = 2**31 - 1
 _FIRST_ROOM = 1 << 12
@@ -58,8 +41,14 @@ class TokenTable:
         *,
         add: bool,
     ) -> None:
-        """Fill in codes of the cells of rows, as ``hashing.code_rows`` says."""
+        """Fill in codes of the cells of rows, as the compiled ``code_rows`` says.
+
+        ``places`` may have a third row, which says of each cell whether it is a value, and not
+        just text: the same value written in two ways is then one token, see ``value_text``.
+        """
         words = whole_words(data)
+        if len(places) == 2:
+            places = np.concatenate([places, np.zeros_like(places[:1])])
         rows, cells = stops.shape
         if len(self._slots) == 0:  # a call was cut off while it made room
             self._fill_slots()
@@ -77,7 +66,9 @@ class TokenTable:
             some = texts.slice(start, _AT_ONCE)
             data, stops = joined(some)
             place = codes[start : start + _AT_ONCE]
-            self.code_rows(data, stops.reshape(-1, 1), np.array([[field], [0]]), place, add=add)
+            self.code_rows(
+                data, stops.reshape(-1, 1), np.array([[field], [0], [1]]), place, add=add
+            )
         return codes[:, 0]
 
     def fields(self, begin: int = 0) -> NDArray[np.int64]:
@@ -128,9 +119,12 @@ def _longer(array: NDArray[Any], length: int) -> NDArray[Any]:
 
 
 def whole_words(data: bytes) -> NDArray[np.uint64]:
-    """The bytes as words of 8, and one more, so that any of them may be read with the next."""
-    words = np.empty(len(data) // 8 + 2, np.uint64)
-    words[-2:] = 0
+    """The bytes as words of 8, and one more, so that any of them may be read with the next.
+
+    Behind them are the texts of booleans, for ``value_text``.
+    """
+    words = np.empty(len(data) // 8 + 5, np.uint64)
+    words[-5:] = [0, 0, *_BOOLEANS, 0]
     words.view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
     return words
 
@@ -255,6 +249,73 @@ def word_at(data: Any, start: Any, stop: Any) -> Any:
     return word
 
 
+_TEN, _LARGEST = np.uint64(10), np.uint64(2**63 - 1)
+_MOST_DIGITS = 19  # of an integer of 64 bits
+_DIGIT_0, _DIGIT_9, _MINUS, _POINT = map(ord, "09-.")
+_BOOLEANS = [int.from_bytes(text, "little") for text in (b"true", b"false")]
+_T, _R, _U, _E, _F, _A, _L, _S = map(ord, "TrueFals")
+
+
+@called
+def is_integer(data: Any, start: Any, stop: Any) -> Any:
+    """Whether the bytes are an integer of 64 bits as ``str`` writes it, and which."""
+    negative = data[start] == _MINUS if stop > start else False
+    first = start + 1 if negative else start
+    digits = stop - first
+    if digits < 1 or digits > _MOST_DIGITS:
+        return False, np.uint64(0)
+    if data[first] == _DIGIT_0 and (digits > 1 or negative):
+        return False, np.uint64(0)
+    value = np.uint64(0)
+    for position in range(first, stop):
+        byte = data[position]
+        if byte < _DIGIT_0 or byte > _DIGIT_9:
+            return False, value
+        value = value * _TEN + np.uint64(byte - _DIGIT_0)
+    if value > _LARGEST and not (negative and value == _LARGEST + np.uint64(1)):
+        return False, value
+    return True, ~value + np.uint64(1) if negative else value
+
+
+@inlined
+def may_be_respelled(data: Any, start: Any, stop: Any) -> Any:
+    """Whether ``value_text`` may change bytes: of most texts, the last two tell that not."""
+    if stop - start < 3:
+        return False
+    last, before = data[stop - 1], data[stop - 2]
+    return last == _E or (last == _DIGIT_0 and before in (_POINT, _DIGIT_0))
+
+
+@called
+def value_text(data: Any, start: Any, stop: Any) -> Any:
+    """Where the text of a value is, given at least 3 bytes that may be written in another way.
+
+    A whole number of 64 bits is written without point and zeros: 3.0 is 3, and -0.0 is 0. True and
+    False are true and false, which stand at the end of ``whole_words``. Anything else is as it is.
+    """
+    if data[stop - 1] == _DIGIT_0:
+        point = stop - 1
+        while point > start and data[point] == _DIGIT_0:
+            point -= 1
+        if data[point] == _POINT:
+            if point - start == 2 and data[start] == _MINUS and data[start + 1] == _DIGIT_0:
+                return start + 1, point
+            if is_integer(data, start, point)[0]:
+                return start, point
+    elif stop - start == 4 and data[start] == _T:
+        if data[start + 1] == _R and data[start + 2] == _U:
+            return np.int64(len(data) - 24), np.int64(len(data) - 20)
+    elif (
+        stop - start == 5
+        and data[start] == _F
+        and data[start + 1] == _A
+        and data[start + 2] == _L
+        and data[start + 3] == _S
+    ):
+        return np.int64(len(data) - 16), np.int64(len(data) - 11)
+    return start, stop
+
+
 @inlined
 def _hash(key: Any, data: Any, start: Any, stop: Any) -> Any:
     value = _SEED ^ (key * _MIX)
@@ -328,26 +389,31 @@ def code_rows(
     ``data`` is the text in whole words. ``stops`` says of each row where its cells stop; the next
     cell starts one byte later. Cell k of a row is a token of field ``places[0, k]``, whose code is
     put at ``places[1, k]`` in the row of ``codes``; cells whose field is negative are passed over.
+    Where ``places[2, k]`` is 1, the cell is a value, whose text is that of ``value_text``.
 
     Returns:
         the row that comes next, if the arrays have no room for its tokens; else the number of rows
     """
     rows, cells = stops.shape
     mask = np.uint64(len(slots) - 1)
-    starts = np.zeros(cells + 1, np.int64)
+    text = data.view(np.uint8)
+    begins, ends = np.empty(cells, np.int64), np.empty(cells, np.int64)
     keys, values = np.empty(cells, np.uint64), np.empty(cells, np.uint64)
     touched = np.empty(cells, np.uint64)
-    starts[cells] = stops[begin - 1, cells - 1] + 1 if begin else 0
+    start = np.int64(stops[begin - 1, cells - 1] + 1 if begin else 0)
     for row in range(begin, rows):
-        starts[0] = starts[cells]
-        most = (stops[row, cells - 1] - starts[0]) // 8 + cells * (1 + HEADER)
+        most = (stops[row, cells - 1] - start) // 8 + cells * (1 + HEADER)
         if add and (used[0] + cells > len(positions) or used[1] + most > len(arena)):
             return row
         for cell in range(cells):
-            start, stop = starts[cell], np.int64(stops[row, cell])
-            keys[cell] = (np.uint64(stop - start) << _HALF) | np.uint64(places[0, cell])
-            values[cell] = _hash(keys[cell], data, start, stop)
-            starts[cell + 1] = stop + 1
+            stop = np.int64(stops[row, cell])
+            begins[cell], ends[cell] = start, stop
+            if places[2, cell] and may_be_respelled(text, start, stop):
+                begins[cell], ends[cell] = value_text(text, start, stop)
+            length = np.uint64(ends[cell] - begins[cell])
+            keys[cell] = (length << _HALF) | np.uint64(places[0, cell])
+            values[cell] = _hash(keys[cell], data, begins[cell], ends[cell])
+            start = stop + 1
         # Touch the memory for all cells before it is needed for any: the waits then overlap.
         for cell in range(cells):
             touched[cell] = slots[values[cell] & mask]
@@ -359,8 +425,8 @@ def code_rows(
                     keys[cell],
                     values[cell],
                     data,
-                    starts[cell],
-                    starts[cell + 1] - 1,
+                    begins[cell],
+                    ends[cell],
                     add,
                     slots,
                     arena,

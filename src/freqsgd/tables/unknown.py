@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,8 +13,6 @@ from numpy.typing import NDArray
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.tables.columns import MISSING, Column
 from freqsgd.tables.tokens import UNKNOWN, TokenTable
-
-__all__ = ["ENOUGH", "FEW", "SHARE", "Texts", "UnknownValues"]
 
 SHARE = 0.5
 """The share of a column's values that may be unknown without a warning."""
@@ -141,11 +138,6 @@ class UnknownValues:
         text = f"such as {seen.example!r}; it knows {'none' if known is None else repr(known)}"
         if seen.twin is None:
             return text
-        if _FLOAT.fullmatch(seen.example or ""):
-            return (
-                f"{text}: whole numbers were written as floats, as pandas does beside missing "
-                "values; write them as integers"
-            )
         return f"{text}: write the values as in training"
 
     def _most_frequent(self, n: int) -> str | None:
@@ -171,12 +163,7 @@ class UnknownValues:
                     return
 
 
-_FLOAT = re.compile(r"(-?[0-9]+)\.0+")
-
-
 def _respelled(text: str) -> list[str]:
     """Other ways in which programs write the same value."""
-    whole = _FLOAT.fullmatch(text)
-    number = [whole[1]] if whole else [f"{text}.0"]
-    others = [*number, text.strip(), text.lower(), text.upper(), text.capitalize()]
+    others = [text.strip(), text.lower(), text.upper(), text.capitalize()]
     return [other for other in dict.fromkeys(others) if other not in (text, MISSING)]
