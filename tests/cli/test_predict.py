@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+from freqsgd.errors import DataError
 from freqsgd.nn.fm import FM
 from freqsgd.recommender.folder import save_model
 from freqsgd.recommender.predict import predict_file
@@ -40,6 +41,16 @@ def test_it_says_what_it_wrote_and_replaces_it_when_forced(model, in_process, tm
     in_process("predict", "model", "rows.csv", "--out", "link", "--force")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "p.csv").read_text() == printed
+
+
+def test_days_are_predicted_in_order_and_never_replaced(model, in_process, tmp_path):
+    rows = (tmp_path / "rows.csv").read_text().splitlines(keepends=True)
+    for day, part in enumerate((rows[1:31], rows[31:])):
+        (tmp_path / f"day-{day}.csv").write_text("".join([rows[0], *part]))
+    whole = in_process("predict", "model", "rows.csv").out
+    assert in_process("predict", "model", "day-*.csv").out == whole
+    with pytest.raises(DataError, match=r"day-1.csv is an input, which is never replaced"):
+        predict_file(model, "day-*.csv", tmp_path / "day-1.csv", force=True)
 
 
 def test_a_pipe_gets_the_predictions_and_nothing_else(model, in_process, tmp_path):

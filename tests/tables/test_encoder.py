@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from freqsgd.errors import DataError, DataWarning
+from freqsgd.tables.columns import Column
 from freqsgd.tables.encoder import Encoder
 from freqsgd.tables.loading import load
 from freqsgd.tables.spec import DataOptions
@@ -183,6 +184,23 @@ def test_a_saved_encoder_that_is_missing_damaged_or_of_another_format(clicks, tm
     (folder / "encoder.json").write_text(json.dumps({**description, "format": 3}))
     with pytest.raises(DataError, match="the format is 3, this version of freqsgd reads 2"):
         Encoder.load(folder)
+
+
+def test_dictionaries_of_the_earlier_format_are_read_unless_they_tell_3_from_3_0(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("freqsgd.tables.encoder.FORMAT", 1)
+    for text in ("3.5", "3.0", "True"):
+        tokens = pl.DataFrame({"field": [0], "token": [text], "id": [1], "count": [1]})
+        (tmp_path / text).mkdir()
+        Encoder("table", [Column("user")], tokens).save(tmp_path / text)
+    monkeypatch.undo()
+    assert Encoder.load(tmp_path / "3.5").texts()[0].to_list() == ["3.5"]
+    for text in ("3.0", "True"):
+        with pytest.raises(
+            DataError, match=r"tokens.parquet: it holds tokens such as '3.0'.*again"
+        ):
+            Encoder.load(tmp_path / text)
 
 
 def test_tokens_are_saved_with_their_counts(clicks, tmp_path):

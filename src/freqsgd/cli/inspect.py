@@ -24,6 +24,7 @@ from freqsgd.inspection.options import InspectionOptions
 from freqsgd.report import write_inspection
 from freqsgd.report.inspection import read_inspection
 from freqsgd.report.inspection_words import summarize
+from freqsgd.tables.days import named_paths
 
 __all__ = ["inspect_data", "print_inspection"]
 
@@ -39,7 +40,8 @@ def inspect_data(
         str | None,
         typer.Option(
             "--data",
-            help="Your own .csv, .tsv, .inter, .parquet, a folder of these, or text (--text).",
+            help="Your own .csv, .tsv, .inter, .parquet, a folder of these or of days, 'day-*', or "
+            "text (--text).",
         ),
     ] = None,
     text: Annotated[bool, typer.Option("--text", help="The file is text, not a table.")] = False,
@@ -86,7 +88,7 @@ def inspect_data(
     )
     options.check()
     if out is not None and path is not None:
-        check_apart(out, (INSPECTION, "inspect.html"), [Path(path)])
+        check_apart(out, (INSPECTION, "inspect.html"), named_paths(path))
     present(INSPECTION, partial(look_at, options), print_inspection, write_inspection, out)
 
 

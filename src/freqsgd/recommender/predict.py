@@ -22,6 +22,7 @@ from freqsgd.recommender.folder import load_encoder, load_model, part_files
 from freqsgd.recommender.models import model_of
 from freqsgd.runs.checkpoint import holds_words
 from freqsgd.runs.torch_threads import network_threads, torch_threads
+from freqsgd.tables.days import named_paths
 from freqsgd.tables.dialect import BY_NAME, Dialect
 
 __all__ = [
@@ -209,7 +210,7 @@ def predict_file(
 
     Args:
         folder: of the model
-        file: the rows, or a folder of files of them
+        file: the rows: a file, a folder of files, of days, or wildcards
         out: the file to write; None prints
         dialect: how text files are laid out; by default as those that the model was trained on
         force: replace a file that exists
@@ -220,7 +221,7 @@ def predict_file(
     if file == "":
         raise DataError("the file of rows has no name: name a file or folder")
     if out is not None:
-        check_target(out, force=force, inputs=[Path(file), *part_files(folder)])
+        check_target(out, force=force, inputs=[*named_paths(file), *part_files(folder)])
     rows = 0
 
     def lines() -> Iterator[str]:

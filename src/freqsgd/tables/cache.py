@@ -18,8 +18,6 @@ from freqsgd.errors import DataError, DataWarning
 from freqsgd.files import read_json, write_whole
 from freqsgd.tables.catalog import cache_folder
 
-__all__ = ["cached", "file_key"]
-
 _FORMAT = 2  # of the seal: folders of another are built anew
 _SEAL = "whole.json"  # written last: what the folder was built from, and the digests of its files
 _SEEN = "seen.json"  # files as they were when they were last found to be those of the seal

@@ -15,17 +15,6 @@ from freqsgd.errors import DataError
 from freqsgd.kernels.compiled import compiled, inlined
 from freqsgd.tables.checks import real_number, whole_number
 
-__all__ = [
-    "BLOCK_ROWS",
-    "CLICKS_SMALL",
-    "FEATURE",
-    "GOLDEN",
-    "ClickBlock",
-    "ClickLog",
-    "click_rows",
-    "draw_rows",
-]
-
 BLOCK_ROWS = 1 << 16
 _GENERATION = 1 << 32  # the unit in which phases are counted
 _MOST_TOKENS = 2**31 - 1

@@ -33,12 +33,19 @@ def list_files(path: str, dialect: Dialect = BY_NAME) -> tuple[Path, ...]:
     return tuple(file for day in days for file in day.files)
 
 
+def named_paths(path: str) -> list[Path]:
+    """Return the files and folders that a path names, which may have wildcards, to keep them."""
+    if Path(path).exists() or not glob.has_magic(path):
+        return [Path(path)]
+    return [Path(match) for match in glob.glob(path)]
+
+
 def data_name(path: str) -> str:
     """What data is called: the last part of its path that has no wildcards."""
-    parts = Path(path).absolute().parts
-    plain = [part for part in parts if not glob.has_magic(part)]
-    last = Path(path).resolve().name if len(plain) == len(parts) else plain[-1]
-    return last.partition(".")[0]
+    if Path(path).exists() or not glob.has_magic(path):
+        return Path(path).resolve().name.partition(".")[0]
+    plain = [part for part in Path(path).absolute().parts if not glob.has_magic(part)]
+    return plain[-1].partition(".")[0]
 
 
 def _data_files(folder: Path) -> tuple[Path, ...]:

@@ -17,8 +17,6 @@ from freqsgd.files import replacing
 from freqsgd.tables.catalog import KnownDataset, by_hand, data_folders, find_file, known_dataset
 from freqsgd.tables.encoding import Progress
 
-__all__ = ["download", "get"]
-
 _CHUNK = 1 << 18
 _TRIES = 3
 _TIMEOUT = 30.0

@@ -34,17 +34,6 @@ from freqsgd.tables.unknown import UnknownValues
 if TYPE_CHECKING:
     from freqsgd.tables.spec import DataOptions
 
-__all__ = [
-    "IDS",
-    "LABELS",
-    "ORDER",
-    "SUMMARY",
-    "Progress",
-    "encode",
-    "encoded_folder",
-    "load_files",
-]
-
 Progress = Callable[[str, int, int | None], None]  # stage, done, total
 
 IDS, LABELS, ORDER = "ids.bin", "labels.bin", "order.bin"  # int32, uint8, float64

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from freqsgd.kernels.compiled import compiled
 
-__all__ = ["Tally", "normalized", "ranked"]
-
 BINS = 1 << 16
 REACH = 16.0  # log odds beyond it share the first and the last bin
 METRICS = ("loss", "ne", "auc", "calibration")

@@ -13,8 +13,6 @@ from freqsgd.tables.fields import RARE, Field, split_at_random
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["TAILS", "Clicks", "clicks_dataset", "generate_clicks"]
-
 TAILS = ("polynomial", "exponential")
 FALLOFF = {"polynomial": 1.0, "exponential": 0.002}  # of each tail, unless another one is given
 
