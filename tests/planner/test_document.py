@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from freqsgd.errors import DataError
+from freqsgd.optimizers import COUNTER_SGD
 from freqsgd.planner.document import plan
-from freqsgd.planner.workload import COUNTER_SGD, KEPT, Workload
+from freqsgd.planner.workload import PLANNED, Workload
 from tests.planner.test_speed import RATES
 
 PAPER = Workload((10**8,) * 800, columns=800, dim=64, batch_size=65_536)
@@ -31,7 +32,7 @@ def test_the_papers_size_needs_many_hosts_and_few_with_a_counter() -> None:
     found = plan(PAPER, host_memory=10**12)
     assert found["weights"] == 8 * 10**10 * 68 * 4
     assert not found["one_process"]["fits"]
-    assert [each["optimizer"] for each in found["optimizers"]] == list(KEPT)
+    assert [each["optimizer"] for each in found["optimizers"]] == list(PLANNED)
     state = {each["optimizer"]: each["state"] for each in found["optimizers"]}
     assert state["adam"] == 2 * state["adagrad"] == 2 * found["weights"]
     assert state[COUNTER_SGD] == 3 * state["cfsgd"] == 12 * 8 * 10**10

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freqsgd.nn import FM, DeepFM
-from freqsgd.optimizers import Rule
+from freqsgd.optimizers import COUNTER_SGD, Rule
 from freqsgd.planner.workload import (
-    COUNTER_SGD,
-    KEPT,
+    PLANNED,
     ROW_WISE,
     ROWS_SENT,
     TABLE_WISE,
@@ -221,7 +220,7 @@ def test_a_part_of_memory_is_left_to_everything_else() -> None:
 
 
 def test_every_optimizer_has_a_state() -> None:
-    sizes = {name: state_of_row(name, WORK) for name in KEPT}
+    sizes = {name: state_of_row(name, WORK) for name in PLANNED}
     assert sizes == {
         "adam": 64,
         "adagrad": 32,

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +32,7 @@ class SlowFM:
         self.squares = np.zeros_like(self.weight)
         self.moment = np.zeros_like(self.weight)
         self.row_squares = np.zeros((len(self.weight), 2))
-        self.bias_squares = self.bias_moment = 0.0
+        self.bias_squares, self.bias_moment = np.zeros(1), np.zeros(1)
 
     def rows(self, sample):
         return [int(i) + s for i, s in zip(sample, self.starts, strict=True) if i >= 0]
@@ -63,55 +66,97 @@ class SlowFM:
         self.steps += 1
         for k, n in times.items():
             self.counts[k] += 1 if self.by_batch else n
-        if self.optimizer in ("adagrad", "adam"):
-            self.dense(gradient, slope_sum)
+        if CASES[self.optimizer].dense:
+            self.all_rows(gradient, slope_sum)
         else:
-            self.touched(gradient, slope_sum, times, len(ids))
+            self.rows_of_batch(gradient, slope_sum, times, len(ids))
         return loss
 
-    def touched(self, gradient, slope_sum, times, size):
-        new = self.weight.copy()
+    def rows_of_batch(self, gradient, slope_sum, times, size):
+        rule, new = CASES[self.optimizer].rule, self.weight.copy()
         for k, n in times.items():
             seen = self.steps if self.by_batch else self.samples
             p = self.frequencies[k] if self.optimizer == "fasgd" else self.counts[k] / seen
             q = 1.0 if self.by_batch else n / size
-            if self.optimizer == "rowwise-adagrad":
-                self.row_squares[k] += (gradient[k, :-1] ** 2).mean(), gradient[k, -1] ** 2
-                rates = self.lr / (np.sqrt(self.row_squares[k]) + 1e-10)
-            elif self.optimizer == "sgd":
-                rates = np.array([self.lr, self.lr])
-            else:
-                rates = np.full(2, min(self.lr / math.sqrt(p), self.cap))
-            rates[1] *= self.linear_lr
             decay = self.decay * q / p**self.decay_power
-            parts = np.minimum(rates * [decay, decay * self.linear_decay], 0.5)
-            new[k, :-1] -= rates[0] * gradient[k, :-1] + parts[0] * self.weight[k, :-1]
-            new[k, -1] -= rates[1] * gradient[k, -1] + parts[1] * self.weight[k, -1]
+            parts = (slice(0, -1), 1.0, 1.0), (slice(-1, None), self.linear_lr, self.linear_decay)
+            for i, (part, lr_scale, decay_scale) in enumerate(parts):
+                kept = self.row_squares[k, i : i + 1], None
+                rate, direction = rule(self, kept, self.lr, p, gradient[k, part])
+                shrunk = np.minimum(rate * lr_scale * decay * decay_scale, 0.5)
+                new[k, part] -= rate * lr_scale * direction + shrunk * self.weight[k, part]
         self.weight = new
-        capped = self.optimizer in ("cfsgd", "fasgd")
-        rate = min(self.dense_lr, self.cap) if capped else self.lr
-        if self.optimizer == "rowwise-adagrad":
-            self.bias_squares += slope_sum**2
-            rate /= math.sqrt(self.bias_squares) + 1e-10
-        self.bias -= rate * slope_sum + min(rate * self.decay, 0.5) * self.bias
+        kept, slope = (self.bias_squares, self.bias_moment), np.array([slope_sum])
+        rate, direction = rule(self, kept, self.dense_lr, 1.0, slope)
+        step = rate * direction + np.minimum(rate * self.decay, 0.5) * self.bias
+        self.bias -= step.item()
 
-    def dense(self, gradient, slope_sum):
-        scale = np.ones(self.weight.shape[1])
+    def all_rows(self, gradient, slope_sum):
+        rule, scale = CASES[self.optimizer].rule, np.ones(self.weight.shape[1])
         decay = np.full(self.weight.shape[1], self.decay)
         scale[-1], decay[-1] = self.linear_lr, self.decay * self.linear_decay
-        gradient = gradient + decay * self.weight
-        slope_sum += self.decay * self.bias
-        if self.optimizer == "adagrad":
-            self.squares += gradient**2
-            self.bias_squares += slope_sum**2
-            self.weight -= self.lr * scale * gradient / (np.sqrt(self.squares) + 1e-10)
-            self.bias -= self.lr * slope_sum / (math.sqrt(self.bias_squares) + 1e-10)
-            return
-        c1, c2 = 1 - 0.9**self.steps, 1 - 0.999**self.steps
-        self.moment = 0.9 * self.moment + 0.1 * gradient
-        self.squares = 0.999 * self.squares + 0.001 * gradient**2
-        self.bias_moment = 0.9 * self.bias_moment + 0.1 * slope_sum
-        self.bias_squares = 0.999 * self.bias_squares + 0.001 * slope_sum**2
-        root = np.sqrt(self.squares / c2) + 1e-8
-        self.weight -= self.lr * scale * (self.moment / c1) / root
-        self.bias -= self.lr * (self.bias_moment / c1) / (math.sqrt(self.bias_squares / c2) + 1e-8)
+        kept = self.squares, self.moment
+        rate, direction = rule(self, kept, self.lr, None, gradient + decay * self.weight)
+        self.weight = self.weight - scale * rate * direction
+        kept, slope = (self.bias_squares, self.bias_moment), slope_sum + self.decay * self.bias
+        rate, direction = rule(self, kept, self.lr, None, np.array([slope]))
+        self.bias -= (rate * direction).item()
+
+
+# Rules take the squares and the moment that they may keep, the learning rate, the frequency of a
+# row and a gradient. They return the rate and what it is multiplied by.
+
+
+def sgd(slow, kept, lr, p, gradient):
+    return lr, gradient
+
+
+def by_frequency(slow, kept, lr, p, gradient):
+    return min(lr / math.sqrt(p), slow.cap), gradient
+
+
+def adagrad(slow, kept, lr, p, gradient):
+    squares, _ = kept
+    squares += gradient**2
+    return lr / (np.sqrt(squares) + 1e-10), gradient
+
+
+def rowwise_adagrad(slow, kept, lr, p, gradient):
+    squares, _ = kept
+    squares += (gradient**2).mean()
+    return lr / (np.sqrt(squares) + 1e-10), gradient
+
+
+def adam(slow, kept, lr, p, gradient):
+    squares, moment = kept
+    moment += 0.1 * (gradient - moment)
+    squares += 0.001 * (gradient**2 - squares)
+    c1, c2 = 1 - 0.9**slow.steps, 1 - 0.999**slow.steps
+    return lr / (np.sqrt(squares / c2) + 1e-8), moment / c1
+
+
+@dataclass(frozen=True)
+class Case:
+    """An optimizer of the package, for the tests of its engine.
+
+    Args:
+        rule: what it does, spelled out
+        lr: a rate that moves weights visibly in a few steps
+        state_bytes: that it keeps for 100 rows of 15 numbers and a linear weight, and for the bias
+        dense: its weight decay is that of torch: every row, every step
+    """
+
+    rule: Callable[..., Any]
+    lr: float
+    state_bytes: int
+    dense: bool = False
+
+
+CASES = {  # a row for each optimizer: it gets every test of the engine
+    "sgd": Case(sgd, 0.5, 0),
+    "fasgd": Case(by_frequency, 0.5, 400),
+    "cfsgd": Case(by_frequency, 0.5, 400),
+    "adagrad": Case(adagrad, 0.05, 6400 + 8, dense=True),
+    "rowwise-adagrad": Case(rowwise_adagrad, 0.05, 800 + 8),
+    "adam": Case(adam, 0.05, 12800 + 8, dense=True),
+}

@@ -13,15 +13,14 @@ from freqsgd.nn import FM, DeepFM
 from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.recommender.engine import engine_for
 from freqsgd.recommender.predict import predictor_for
-from tests.recommender.slow import SlowFM
+from tests.recommender.slow import CASES, SlowFM
 
-LR = {"sgd": 0.5, "fasgd": 0.5, "cfsgd": 0.5}  # the others: 0.05
 DECAY = {"weight_decay": 0.05, "weight_decay_power": 0.5}
 LINEAR = {**DECAY, "linear_lr_scale": 0.3, "linear_decay_scale": 3.0, "max_lr": 0.9}
 
 
 def rule_of(name, **options):
-    return Rule(name, LR.get(name, 0.05), **options)
+    return Rule(name, CASES[name].lr, **options)
 
 
 def samples(sizes, count, widths=None, seed=0):
@@ -63,6 +62,10 @@ def copy_of(model, **options):
     other = type(model)(model.sizes, model.dim, widths=model.widths, **options)
     other.load_state_dict(model.state_dict())
     return other
+
+
+def test_every_optimizer_has_a_case():
+    assert list(CASES) == list(OPTIMIZERS)
 
 
 @pytest.mark.parametrize("options", [{}, DECAY, LINEAR], ids=["plain", "decay", "linear"])
@@ -372,11 +375,7 @@ def test_deepfm_with_bags_and_a_last_batch_of_one_equals_autograd(hidden):
 def test_state_is_as_large_as_the_rule_says(name):
     model = FM([90, 10], 15)
     engine = engine_for(model, Rule(name, 0.1), frequencies=frequencies_of(model))
-    bias = 8 if "ada" in name else 0
-    expected = {
-        "sgd": 0, "fasgd": 400, "cfsgd": 400, "adagrad": 6400, "rowwise-adagrad": 800, "adam": 12800
-    }  # fmt: skip
-    assert engine.state_bytes == expected[name] + bias
+    assert engine.state_bytes == CASES[name].state_bytes
 
 
 @pytest.mark.parametrize("kind", [FM, DeepFM])
@@ -458,7 +457,7 @@ def test_log_odds_are_those_before_each_step(kind):
     other = copy_of(model)
     order = np.random.default_rng(1).permutation(len(ids))
     logits = np.empty(len(ids), np.float32)
-    rule, lrs = rule_of("cfsgd"), np.full(4, LR.get("cfsgd", 0.05))
+    rule, lrs = rule_of("cfsgd"), np.full(4, CASES["cfsgd"].lr)
     engine = engine_for(model, rule, batch_size=64, threads=1)
     for _ in engine.train(ids, labels, order, lrs, logits=logits):
         pass

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 
 from freqsgd.compare import compare as compare_runs
 from freqsgd.errors import DataError
-from freqsgd.optimizers import Rule
+from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.recommender.folder import load_model
 from freqsgd.recommender.one_pass import fit_stream
-from freqsgd.recommender.rate_grid import GRIDS, RateStore
+from freqsgd.recommender.rate_grid import RateStore
 from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.tables.clicks import ClickLog, ClickStream
 from tests.recommender.streams import MemoryStream
@@ -23,6 +24,10 @@ TIMES = ("seconds", "samples_per_second", "peak_memory_bytes")
 
 def compare(*rules, **options):
     return compare_runs(MemoryStream(), rules, SETTINGS, threads=1, **options)
+
+
+def with_grid(monkeypatch, name, rates):
+    monkeypatch.setitem(OPTIMIZERS, name, replace(OPTIMIZERS[name], grid=rates))
 
 
 def timeless(results):
@@ -39,20 +44,21 @@ def timeless(results):
 
 def test_the_best_rate_is_that_of_the_lowest_progressive_ne():
     (run,) = compare(Rule("cfsgd"))["runs"]
-    alone = [fit_stream(MemoryStream(), Rule("cfsgd", lr), SETTINGS)[1] for lr in GRIDS["cfsgd"]]
+    grid = OPTIMIZERS["cfsgd"].grid
+    alone = [fit_stream(MemoryStream(), Rule("cfsgd", lr), SETTINGS)[1] for lr in grid]
     finite = [record for record in alone if "error" not in record]
     best = min(finite, key=lambda record: record["train_ne"])
     assert run["lr"] == best["lr"]
     assert run["test_ne"] == best["test_ne"]
-    assert [tried["lr"] for tried in run["search"]] == list(GRIDS["cfsgd"])
+    assert [tried["lr"] for tried in run["search"]] == list(grid)
     assert [tried["train_ne"] for tried in run["search"]] == [r["train_ne"] for r in alone]
     assert [tried["error"] for tried in run["search"]] == [r.get("error") for r in alone]
-    assert run["search_edge"] is (best["lr"] in (GRIDS["cfsgd"][0], GRIDS["cfsgd"][-1]))
+    assert run["search_edge"] is (best["lr"] in (grid[0], grid[-1]))
 
 
 @pytest.mark.parametrize(("rates", "edge"), [((1e-6, 1e-5, 1.0), True), ((1e-6, 1.0, 1e9), False)])
 def test_a_best_rate_at_the_end_of_the_grid_is_told(rates, edge, monkeypatch):
-    monkeypatch.setitem(GRIDS, "sgd", rates)
+    with_grid(monkeypatch, "sgd", rates)
     (run,) = compare(Rule("sgd"))["runs"]
     assert run["lr"] == 1.0
     assert run["search_edge"] is edge
@@ -66,8 +72,8 @@ def test_a_rate_that_is_given_is_the_only_one():
 
 
 def test_rates_that_diverge_are_listed_and_never_best(monkeypatch, tmp_path):
-    monkeypatch.setitem(GRIDS, "sgd", (1e12, 0.5, 40.0))
-    monkeypatch.setitem(GRIDS, "cfsgd", (1e12, 1e13))
+    with_grid(monkeypatch, "sgd", (1e12, 0.5, 40.0))
+    with_grid(monkeypatch, "cfsgd", (1e12, 1e13))
     sgd, cfsgd = compare(Rule("sgd"), Rule("cfsgd"), out=tmp_path)["runs"]
     assert sgd["lr"] == 0.5
     assert "not a finite number" in sgd["search"][0]["error"]
@@ -80,7 +86,7 @@ def test_rates_that_diverge_are_listed_and_never_best(monkeypatch, tmp_path):
 
 
 def test_the_model_that_is_kept_is_the_best_rates(monkeypatch, tmp_path):
-    monkeypatch.setitem(GRIDS, "adagrad", (0.001, 0.2, 5.0))
+    with_grid(monkeypatch, "adagrad", (0.001, 0.2, 5.0))
     (run,) = compare(Rule("adagrad"), out=tmp_path)["runs"]
     assert run["lr"] == 0.2
     model, description = load_model(tmp_path / "models" / "adagrad")
@@ -149,7 +155,7 @@ def test_a_comparison_that_is_cut_off_goes_on_to_the_same_results(moment, tmp_pa
             compare(Rule("sgd"), Rule("adagrad"), resume=True, **options)
     resumed = compare(Rule("sgd"), Rule("adagrad"), resume=True, **options)
     assert timeless(resumed) == timeless(whole)
-    assert len(ends) <= len(GRIDS["sgd"]) + len(GRIDS["adagrad"]) + 2
+    assert len(ends) <= len(OPTIMIZERS["sgd"].grid) + len(OPTIMIZERS["adagrad"].grid) + 2
     for name in ("sgd", "adagrad"):
         ours, theirs = (
             load_model(tmp_path / which / "models" / name)[0] for which in ("cut", "whole")
@@ -191,7 +197,7 @@ def test_records_from_before_there_was_an_option_are_those_of_its_default(tmp_pa
 
 
 def test_a_comparison_is_not_gone_on_with_at_other_rates(monkeypatch, tmp_path):
-    monkeypatch.setitem(GRIDS, "sgd", (0.1, 0.5))
+    with_grid(monkeypatch, "sgd", (0.1, 0.5))
     compare(Rule("sgd"), out=tmp_path / "grid")
     compare(Rule("sgd", 0.5), out=tmp_path / "second")
     compare(Rule("sgd", 0.1), out=tmp_path / "first")

@@ -12,7 +12,7 @@ from freqsgd.report.frequency_figures import by_frequency
 from freqsgd.report.kinds import BY_TOKEN, kind_of
 from freqsgd.report.memory_figure import state_memory
 from freqsgd.report.results import read_results
-from freqsgd.report.style import COLOURS, styles
+from freqsgd.report.style import STYLES, styles
 from tests.report.made_up import make_results, make_run, point
 
 
@@ -41,7 +41,7 @@ def test_an_optimizer_keeps_its_colour_whoever_it_is_compared_with():
 
 
 def test_runs_differ_in_dash_and_marker_too():
-    every = [make_run(name) for name in COLOURS]
+    every = [make_run(name) for name in STYLES]
     twice = [make_run("cfsgd", seed=0), make_run("cfsgd", seed=1)]
     for runs in (every, twice):
         found = styles(read_results(make_results(*runs)).runs)
@@ -84,11 +84,13 @@ SIGHT = {  # what is left of linear RGB: Machado, Oliveira and Fernandes 2009, s
     "no blue": ((1.256, -0.077, -0.179), (-0.078, 0.931, 0.148), (0.005, 0.691, 0.304)),
 }
 
+COLOURS = [(style.light, style.dark) for style in STYLES.values()]
+
 
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 @pytest.mark.parametrize("sight", SIGHT)
 def test_colours_differ_for_the_colour_blind(sight, scheme):
-    for one, other in itertools.combinations(COLOURS.values(), 2):
+    for one, other in itertools.combinations(COLOURS, 2):
         seen = [
             lightness_and_hue(times(SIGHT[sight], linear(pair[scheme]))) for pair in (one, other)
         ]
@@ -102,7 +104,7 @@ def test_colours_stand_out_from_the_page(scheme, card):
     def luminance(colour: str) -> float:
         return sum(a * b for a, b in zip((0.2126, 0.7152, 0.0722), linear(colour), strict=True))
 
-    for pair in COLOURS.values():
+    for pair in COLOURS:
         low, high = sorted((luminance(pair[scheme]), luminance(card)))
         assert (high + 0.05) / (low + 0.05) >= 3, pair
 
@@ -150,7 +152,7 @@ def test_seconds_are_logarithmic_when_runs_differ_much(paces, axis):
 def memory_of(*states: float | None):
     runs = [
         make_run(name, state_bytes=state, parameter_bytes=1_000_000)
-        for name, state in zip(COLOURS, states, strict=False)
+        for name, state in zip(STYLES, states, strict=False)
     ]
     return state_memory(read_results(make_results(*runs)))
 

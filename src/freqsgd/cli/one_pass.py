@@ -12,7 +12,7 @@ from freqsgd.cli.options import counting_flags, is_given, rate
 from freqsgd.cli.request import Request
 from freqsgd.cli.session import command_line, stream_session
 from freqsgd.errors import DataError
-from freqsgd.optimizers import Rule
+from freqsgd.optimizers import COUNTING, Rule
 from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.tables.spec import StreamOptions
 
@@ -29,8 +29,8 @@ def one_pass_rules(
         if is_given(context, name):
             raise DataError(f"{flag} does not go with --one-pass")
     names = [name for name, _ in lrs]
-    if "cfsgd" not in names and (flags := counting_flags(context)):
-        raise DataError(f"{flags[0]} is for cfsgd, not for {', '.join(names)}")
+    if not set(COUNTING) & set(names) and (flags := counting_flags(context)):
+        raise DataError(f"{flags[0]} is for {' and '.join(COUNTING)}, not for {', '.join(names)}")
     if "auto" in dict(lrs).values():
         raise DataError(
             "--lr auto does not go with --one-pass: without --lr, compare tries 5 rates"

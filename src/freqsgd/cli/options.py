@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from freqsgd.errors import DataError
-from freqsgd.optimizers import OPTIMIZERS, Rule
+from freqsgd.optimizers import COUNTING, OPTIMIZERS, Rule
 from freqsgd.recommender.settings import AnySettings, Settings, with_preset
 from freqsgd.tables.spec import DataOptions
 from freqsgd.words.settings import TEXT_MODELS
@@ -246,12 +246,12 @@ def rule_options(
                 max_lr=max_lr,
                 linear_lr_scale=linear_lr_scale,
                 linear_decay_scale=linear_decay_scale,
-                **(counting if optimizer == "cfsgd" else {}),
+                **(counting if optimizer in COUNTING else {}),
             )
         except ValueError as error:
             raise DataError(str(error)) from error
 
-    rule("cfsgd", None)  # refuses what is out of range
+    rule(COUNTING[0], None)  # refuses what is out of range
     return rule
 
 

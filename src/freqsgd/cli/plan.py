@@ -20,7 +20,7 @@ from freqsgd.errors import DataError
 from freqsgd.files import check_target, write_json
 from freqsgd.planner.document import plan as make_plan
 from freqsgd.planner.speed import read_rates
-from freqsgd.planner.workload import KEPT, Workload
+from freqsgd.planner.workload import PLANNED, Workload
 from freqsgd.runs.machine import available_memory
 
 __all__ = ["plan"]
@@ -52,7 +52,7 @@ def host_options(
         str | None,
         option("Bits a host sends in a second: 25G (default: bench's loopback).", panel=_HOSTS),
     ] = None,
-    optimizers: Annotated[str, option("To compare.", panel=_HOSTS)] = ",".join(KEPT),
+    optimizers: Annotated[str, option("To compare.", panel=_HOSTS)] = ",".join(PLANNED),
     bench: Annotated[
         Path | None,
         option("Rates that freqsgd bench --out wrote (default: this machine's).", panel=_HOSTS),
@@ -111,8 +111,8 @@ def _memory(text: str | None) -> int:
 def _optimizers(text: str) -> list[str]:
     names = list(dict.fromkeys(words(text)))
     for name in names:
-        if name not in KEPT:
-            raise DataError(f"unknown optimizer {name!r}: known are {', '.join(KEPT)}")
+        if name not in PLANNED:
+            raise DataError(f"unknown optimizer {name!r}: known are {', '.join(PLANNED)}")
     if not names:
         raise DataError("--optimizers names none")
     return names

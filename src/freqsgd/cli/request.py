@@ -21,7 +21,7 @@ from freqsgd.cli.options import (
 )
 from freqsgd.cli.text_options import text_data, text_settings
 from freqsgd.errors import DataError
-from freqsgd.optimizers import Rule
+from freqsgd.optimizers import CAPPED, Rule
 from freqsgd.recommender.models import MODELS
 from freqsgd.recommender.settings import Pass, Settings, preset, text_preset
 from freqsgd.tables.spec import DataOptions, StreamOptions
@@ -37,7 +37,6 @@ PresetName = Annotated[
 
 
 _FOR_LOSS = {"negatives": "negative", "max_norm": "softmax", "weight_decay_power": "softmax"}
-_CAPPED = ("fasgd", "cfsgd")
 
 
 class Request(NamedTuple):
@@ -179,8 +178,8 @@ def plans(
     if flags := counting_flags(context):
         raise DataError(f"{flags[0]} needs --one-pass")
     names, text = [name for name, _ in lrs], isinstance(asked.settings, TextSettings)
-    if text and is_given(context, "max_lr") and not set(_CAPPED) & set(names):
-        raise DataError(f"--max-lr is for {' and '.join(_CAPPED)}, not for {', '.join(names)}")
+    if text and is_given(context, "max_lr") and not set(CAPPED) & set(names):
+        raise DataError(f"--max-lr is for {' and '.join(CAPPED)}, not for {', '.join(names)}")
     return [_plan(context, asked, rule, name, lr, preset_name) for name, lr in lrs]
 
 

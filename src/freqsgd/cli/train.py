@@ -25,7 +25,7 @@ from freqsgd.cli.session import (
 from freqsgd.cli.table import print_results
 from freqsgd.errors import DataError
 from freqsgd.files import write_json
-from freqsgd.optimizers import OPTIMIZERS, Rule
+from freqsgd.optimizers import COUNTING, OPTIMIZERS, Rule
 from freqsgd.report import write_report
 from freqsgd.tables.spec import StreamOptions
 
@@ -172,7 +172,7 @@ def train_sharded(
 
 def _check_counting(rule: Rule, batch_size: int) -> None:
     """Say which rates to start from where occurrences would be counted."""
-    if rule.optimizer == "cfsgd" and rule.count != "batch":
+    if rule.optimizer in COUNTING and rule.count != "batch":
         assert rule.lr is not None
         raise DataError(
             "--engine torchrec counts the batches that hold a token, not its occurrences: add "

@@ -19,7 +19,7 @@ from freqsgd.errors import DataError, DataWarning
 from freqsgd.estimators.inputs import no_samples
 from freqsgd.files import make_folder
 from freqsgd.nn.fm import FM, DeepFM
-from freqsgd.optimizers import Rule
+from freqsgd.optimizers import COUNTING, Rule
 from freqsgd.recommender.engine import Engine
 from freqsgd.recommender.folder import OPTIMIZER, load_dictionary, load_model, save_model
 from freqsgd.recommender.models import MODELS
@@ -266,7 +266,7 @@ def _of_command(fitted: Fitted, record: dict[str, Any], names: Collection[str]) 
 
 def _count_from_dictionary(fitted: Fitted, description: dict[str, Any]) -> None:
     """Make counters for going on with a model whose own were not kept."""
-    if description["record"]["optimizer"] != "cfsgd":
+    if description["record"]["optimizer"] not in COUNTING:
         return
     counts = [np.append(0, counts.to_numpy()) for counts in fitted.encoder.counts()]  # 0: rare
     fitted.state = {"counts": counts_of(np.concatenate(counts))}

@@ -40,9 +40,10 @@ class Stream:
     def __init__(
         self, fitted: Fitted, rule: Rule, lr: float, settings: Settings, threads: int | None
     ) -> None:
-        if rule.optimizer == "fasgd":
+        if rule.facts.needs_frequencies:
             raise DataError(
-                "fasgd must know all frequencies before training: use cfsgd, which counts them"
+                f"{rule.optimizer} must know all frequencies before training: use cfsgd, which "
+                "counts them"
             )
         self.lr, self.settings = lr, settings
         self._given = {**_flat(rule, settings, threads), **_shape(fitted.model)}

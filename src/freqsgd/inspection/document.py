@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
 from freqsgd.inspection.options import InspectionOptions
-from freqsgd.optimizers import Rule
-from freqsgd.recommender.memory import counter_bytes, table_state
+from freqsgd.optimizers import Rule, by_memory
+from freqsgd.recommender.memory import table_state
 from freqsgd.theory.improvement import corollary, promises
 from freqsgd.theory.tails import TailFit, fit_tail
 from freqsgd.words.settings import TextSettings
@@ -189,7 +189,7 @@ def _one_digit(rate: float) -> float:
 
 
 _FLOAT = 4
-_OPTIMIZERS = ("adam", "adagrad", "rowwise-adagrad", "cfsgd")
+_RULES = [Rule(each.name) for each in reversed(by_memory()) if each.trains and each.stateful]
 
 
 def memory_of_fm(table_rows: int, dim: int, most_counted: int) -> dict[str, int]:
@@ -201,24 +201,19 @@ def memory_of_fm(table_rows: int, dim: int, most_counted: int) -> dict[str, int]
         most_counted: the most that a token could be counted in an epoch, as the engine reckons it:
             samples, times the width of the widest field
     """
-    states = {name: table_state(Rule(name), table_rows, dim, most_counted) for name in _OPTIMIZERS}
+    states = {r.optimizer: table_state(r, table_rows, dim, most_counted) for r in _RULES}
     return {"weights": _FLOAT * table_rows * (dim + 1), **states}
 
 
 def memory_of_words(words: int, dim: int, occurrences: int) -> dict[str, int]:
-    """Return that of word vectors: two tables; row-wise Adagrad keeps a number a row.
+    """Return that of word vectors: two tables, whose rows are a vector each.
 
     How far counters could come is what the engine reckons for an epoch of its default settings.
     """
     most_counted = TextSettings().most_counted(occurrences)
-    weights, rows = 2 * words * dim, 2 * words
-    return {
-        "weights": _FLOAT * weights,
-        "adam": 2 * _FLOAT * weights,
-        "adagrad": _FLOAT * weights,
-        "rowwise-adagrad": _FLOAT * rows,
-        "cfsgd": counter_bytes(most_counted) * rows,
-    }
+    rows = 2 * words
+    states = {r.optimizer: table_state(r, rows, dim, most_counted, linear=False) for r in _RULES}
+    return {"weights": _FLOAT * rows * dim, **states}
 
 
 _MOST_RANKS = 300

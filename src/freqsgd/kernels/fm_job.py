@@ -7,20 +7,15 @@ import numpy as np
 from freqsgd.kernels.machine import array_at, compiled
 
 __all__ = [
-    "ADAGRAD",
-    "ADAM",
     "AHEAD",
     "CHUNK",
     "JOB",
-    "LAW",
-    "ROWWISE_ADAGRAD",
     "batch_of",
     "span_of",
 ]
 
 AHEAD = 8  # rows that are fetched before they are updated; twice that before they are summed
 CHUNK = 128  # samples of a unit
-LAW, ADAGRAD, ROWWISE_ADAGRAD, ADAM = range(4)
 
 ADDRESS = COUNT = FLAG = np.int64  # an address of 0: there is no such array
 NUMBER = np.float64
@@ -64,8 +59,9 @@ JOB = np.dtype(
         ("vectors", ADDRESS),  # float32 (batch_size, fields, dim), summed over bags
         ("vectors_gradient", ADDRESS),  # the same shape: added to gradients of rows
         # rule
-        ("rule", COUNT),  # LAW, ADAGRAD, ROWWISE_ADAGRAD or ADAM
+        ("rule", COUNT),  # the optimizer's kernel, as freqsgd.optimizers numbers them
         ("dense", FLAG),  # every step changes all rows
+        ("dense_decay", FLAG),  # weight decay is that of torch; else the law's
         ("shards", COUNT),  # parts of each field; a power of 2
         ("shard_shift", COUNT),  # 2 ** shard_shift neighbouring rows are in one part
         ("lrs", ADDRESS),  # float64 (steps)

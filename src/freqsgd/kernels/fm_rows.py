@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
-from freqsgd.kernels.fm_job import ADAGRAD, AHEAD, CHUNK, LAW, ROWWISE_ADAGRAD, batch_of, span_of
+from freqsgd.kernels.fm_job import AHEAD, CHUNK, batch_of, span_of
 from freqsgd.kernels.fm_occurrences import add_sums, count, find_frequencies, find_occurrences
 from freqsgd.kernels.machine import array_at, compiled, prefetch_row, prefetch_row_only
 from freqsgd.kernels.rows import decay, rate
 from freqsgd.kernels.simd import LANES, load, root, splat, store
+from freqsgd.optimizers import ADAGRAD, LAW, ROWWISE_ADAGRAD
 
 __all__ = ["update_bias", "update_field"]
 
@@ -33,7 +34,7 @@ def update_bias(job, step):
     bias = array_at(job.bias, 1, np.float32)
     state = array_at(job.bias_state, 2, np.float32)
     theta = float(bias[0])
-    if job.rule == LAW or job.rule == ROWWISE_ADAGRAD:
+    if job.dense_decay == 0:
         eta = rate(1.0, lr * job.bias_lr_scale, job.power, job.max_lr)
         if job.rule == ROWWISE_ADAGRAD:
             state[0] += slope * slope
@@ -63,7 +64,7 @@ def update_field(job, step, field, shard, scratch, marks):
     count(job, step, found, scratch, marks)
     if job.once_per_step != 0:
         size = 1
-    if job.rule == LAW or job.rule == ROWWISE_ADAGRAD:
+    if job.dense_decay == 0:
         find_frequencies(job, step, size, found, scratch.distinct)
     if job.rule == LAW:
         _apply_law(job, size, lr, field, found, scratch)

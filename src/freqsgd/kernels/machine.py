@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from freqsgd import rates
+from freqsgd import optimizers, rates
 
 CACHE_LINE = 64
 BLOCK = 32  # rows that are fetched ahead of their use
@@ -24,7 +24,11 @@ BLOCK = 32  # rows that are fetched ahead of their use
 SOURCES = zlib.crc32(
     b"".join(
         path.read_bytes()
-        for path in [Path(rates.__file__), *sorted(Path(__file__).parent.glob("*.py"))]
+        for path in [
+            Path(rates.__file__),
+            Path(optimizers.__file__),
+            *sorted(Path(__file__).parent.glob("*.py")),
+        ]
     )
 )
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from freqsgd.errors import DataError
+from freqsgd.optimizers import COUNTER_SGD
 from freqsgd.planner.speed import (
     Exchange,
     Fleet,
@@ -19,8 +20,7 @@ from freqsgd.planner.speed import (
     table_wise,
 )
 from freqsgd.planner.workload import (
-    COUNTER_SGD,
-    KEPT,
+    PLANNED,
     RESERVE,
     ROW_WISE,
     ROWS_SENT,
@@ -53,7 +53,7 @@ def plan(
     hosts: int | None = None,
     cores: int | None = None,
     network: float | None = None,
-    optimizers: Sequence[str] = tuple(KEPT),
+    optimizers: Sequence[str] = tuple(PLANNED),
     rates: Rates | None = None,
 ) -> dict[str, Any]:
     """Estimate what a workload takes; the speed only where rates were measured.
@@ -64,7 +64,7 @@ def plan(
         hosts: how many there are; None: as many as TorchRec's COUNTER_SGD needs
         cores: of each host; None: as many as were measured
         network: bytes that a host sends in a second; None: as measured over loopback
-        optimizers: to be compared, of :data:`~freqsgd.planner.workload.KEPT`
+        optimizers: to be compared, of :data:`~freqsgd.planner.workload.PLANNED`
         rates: that ``freqsgd bench`` measured
     """
     usable = usable_memory(host_memory)
@@ -114,12 +114,12 @@ def _optimizer(name: str, work: Workload, usable: int) -> dict[str, Any]:
     state = state_of_row(name, work)
     return {
         "optimizer": name,
-        "keeps": KEPT[name],
+        "keeps": PLANNED[name].state_of(linear=False).words,
         "state_per_row": state,
         "state": state * work.rows,
         "total": work.weights + state * work.rows,
         "hosts": _hosts(name, work, usable),
-        "hypothetical": name == "cfsgd",
+        "hypothetical": PLANNED[name].fbgemm != name,
     }
 
 
@@ -235,7 +235,7 @@ def _notes(
     told = work.examples is not None
     notes = {
         "*: no engine shards the counter of cfsgd, TorchRec trains with counter-sgd": (
-            "cfsgd" in optimizers
+            any(PLANNED[name].counts for name in optimizers)
         ),
         "row-wise sharding fits no number of these hosts": needed[ROW_WISE] is None,
         "whole tables are too few for these hosts, or too large: no table-wise sharding": (

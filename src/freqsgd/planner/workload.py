@@ -10,25 +10,17 @@ from heapq import heapreplace
 from pathlib import Path
 
 from freqsgd.errors import DataError
-from freqsgd.optimizers import OPTIMIZERS, Rule
-from freqsgd.recommender.memory import MemoryPlan, table_state
+from freqsgd.optimizers import Rule, by_memory
+from freqsgd.recommender.memory import MemoryPlan, counter_bytes
 from freqsgd.recommender.models import MODELS
 from freqsgd.tables.fields import Field
 from freqsgd.torchrec.limits import FLOAT, row_width
 
 ROW_WISE, TABLE_WISE = "row-wise", "table-wise"
 ROWS_SENT = "row-wise, rows sent"  # is arithmetic alone: the command line has no such sharding
-COUNTER_SGD = "counter-sgd"
-KEPT = {  # what optimizers keep beside the rows of TorchRec's tables
-    "adam": OPTIMIZERS["adam"],
-    "adagrad": OPTIMIZERS["adagrad"],
-    "rowwise-adagrad": "one float per row",  # FBGEMM's: linear weights are of the row
-    COUNTER_SGD: "three floats per row",  # FBGEMM's: of Adagrad, of the last batch, the counter
-    "cfsgd": OPTIMIZERS["cfsgd"],
-    "sgd": OPTIMIZERS["sgd"],
-}
+PLANNED = {each.name: each for each in reversed(by_memory()) if each.fbgemm is not None}
+"""The optimizers whose tables TorchRec could hold."""
 RESERVE = 0.1  # part of a host's memory for everything else: system, libraries, reading
-_FBGEMM = {"rowwise-adagrad": FLOAT, COUNTER_SGD: 3 * FLOAT}  # bytes of state that a row has
 _CFSGD = Rule("cfsgd")
 
 
@@ -127,10 +119,10 @@ class Workload:
 
 def state_of_row(optimizer: str, work: Workload) -> int:
     """Return the bytes that an optimizer keeps for a row of TorchRec's tables."""
-    if optimizer in _FBGEMM:
-        return _FBGEMM[optimizer]
-    rule = Rule(optimizer)
-    return table_state(rule, 1, work.row_width - 1, _most_counted(rule, work))
+    facts = PLANNED[optimizer]
+    counter = counter_bytes(_most_counted(_CFSGD, work)) if facts.counts else 0
+    # in TorchRec the linear weight is one of the row's vector
+    return FLOAT * facts.state_of(linear=False).floats(1, work.row_width) + counter
 
 
 def usable_memory(host_memory: int) -> int:

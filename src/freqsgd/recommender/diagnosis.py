@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from freqsgd.nn.fm import FM
+from freqsgd.optimizers import OPTIMIZERS
 from freqsgd.recommender.engine import Engine
 from freqsgd.recommender.models import model_of
 from freqsgd.runs.metrics import spearman
@@ -85,10 +86,11 @@ def row_moments(optimizer: str, state: Mapping[str, Tensor]) -> NDArray[np.float
     exponentially weighted mean (``exp_avg_sq``, without bias correction). Linear weights, the
     last column, are left out. None for optimizers that keep none.
     """
-    if optimizer == "rowwise-adagrad":
-        return state["state"][:, 0].double().numpy()
-    if optimizer in ("adagrad", "adam"):
+    facts = OPTIMIZERS[optimizer]
+    if facts.state.weight:
         return state["state"][:, :-1].double().mean(1).numpy()
+    if facts.adaptive and facts.state.row:
+        return state["state"][:, 0].double().numpy()
     return None
 
 

@@ -27,12 +27,6 @@ from freqsgd.tables.fields import Field
 
 __all__ = ["Engine", "build_model", "engine_for", "frequencies_for", "new_model"]
 
-_RULES = {
-    "adagrad": kernels.ADAGRAD,
-    "rowwise-adagrad": kernels.ROWWISE_ADAGRAD,
-    "adam": kernels.ADAM,
-}
-_EPS = {"adagrad": 1e-10, "rowwise-adagrad": 1e-10, "adam": 1e-8}  # torch's defaults
 _LONGEST_CALL = 3e7  # numbers that a call of a kernel may touch: some hundredths of a second
 _OF_TRIAL = 16  # so many times shorter are calls that try a number of threads
 
@@ -162,8 +156,8 @@ class Engine(Predictor):
 
     def _describe_rule(self, job: Any, lrs: NDArray[np.float64]) -> None:
         rule, law = self.rule, self.rule.law
-        job["rule"] = _RULES.get(rule.optimizer, kernels.LAW)
-        job["dense"] = rule.dense
+        job["rule"], job["eps"] = rule.facts.kernel, rule.facts.eps
+        job["dense"], job["dense_decay"] = rule.dense, rule.facts.dense_decay
         job["shard_shift"] = 6 if rule.dense else 0  # sweeps over all rows like theirs in one piece
         shards = 1
         while len(self._spans) * shards < self.threads:
@@ -185,7 +179,6 @@ class Engine(Predictor):
         job["linear_decay_scale"] = rule.linear_decay_scale
         job["bias_lr_scale"] = self._dense_scale
         job["beta1"], job["beta2"] = 0.9, 0.999
-        job["eps"] = _EPS.get(rule.optimizer, 0.0)
 
     def _begin(
         self,
@@ -348,7 +341,7 @@ def build_model(data: Dataset, settings: Settings) -> FM:
 
 def frequencies_for(data: Dataset, rule: Rule) -> Tensor | None:
     """What a rule must be told of frequencies, if anything."""
-    if rule.optimizer != "fasgd":
+    if not rule.facts.needs_frequencies:
         return None
     return torch.from_numpy(np.maximum(data.token_counts, 1) / len(data.splits.train)).float()
 
@@ -370,23 +363,21 @@ def _mark_type(rule: Rule, counted: int) -> torch.dtype:
 def _new_state(
     model: FM, rule: Rule, frequencies: Tensor | None, marks: torch.dtype
 ) -> dict[str, Tensor]:
-    weight = model.tokens.weight
+    weight, facts = model.tokens.weight, rule.facts
     state: dict[str, Tensor] = {}
     if rule.counts:
         state["counts"] = torch.zeros(len(weight), dtype=marks)
     if rule.halflife is not None:
         state["fading"] = torch.zeros(2, dtype=torch.float64)
-    if rule.optimizer == "fasgd":
+    if facts.needs_frequencies:
         if frequencies is None or frequencies.shape != weight.shape[:1]:
-            raise ValueError("fasgd needs the frequency of every row")
+            raise ValueError(f"{rule.optimizer} needs the frequency of every row")
         state["frequencies"] = frequencies.float().contiguous().clone()
-    if rule.optimizer in ("adagrad", "adam"):
-        state["state"] = torch.zeros_like(weight)
-    if rule.optimizer == "rowwise-adagrad":
-        state["state"] = torch.zeros(len(weight), 2)
-    if rule.optimizer == "adam":
-        state["moment"] = torch.zeros_like(weight)
-    if rule.optimizer in _RULES:
+    elif facts.state.row:
+        state["state"] = torch.zeros(len(weight), facts.state.row)
+    for name in ("state", "moment")[: facts.state.weight]:
+        state[name] = torch.zeros_like(weight)
+    if facts.adaptive:
         state["bias_state"] = torch.zeros(2)
     return state
 
@@ -404,8 +395,8 @@ def _buffers(model: FM, batch_size: int) -> dict[str, NDArray[Any]]:
 def _network_optimizer(network: nn.Module, rule: Rule) -> torch.optim.Optimizer:
     """Ordinary weights all move at one rate, which each step sets; weight decay is ordinary L2."""
     options: dict[str, Any] = {"lr": rule.law.lr, "weight_decay": rule.weight_decay}
-    if rule.optimizer == "adam":
+    if rule.facts.network == "Adam":
         return torch.optim.Adam(network.parameters(), **options)
-    if rule.optimizer in ("adagrad", "rowwise-adagrad"):
+    if rule.facts.network == "Adagrad":
         return torch.optim.Adagrad(network.parameters(), **options)
     return CFSGD(network.parameters(), max_lr=rule.law.max_lr, fused=False, **options)

@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from freqsgd.errors import DataWarning, DivergedError
+from freqsgd.errors import DataError, DataWarning, DivergedError
 from freqsgd.nn.fm import FM
-from freqsgd.optimizers import ALIKE, Rule
+from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.recommender.engine import build_model, engine_for, frequencies_for
 from freqsgd.recommender.memory import check_memory, memory_plan
 from freqsgd.recommender.predict import Predictor, predictor_for
@@ -28,15 +28,13 @@ STEPS = 8  # that each rate is tried for
 HELD_OUT = 3  # batches that it is judged by
 CLEAR_GAIN = 0.001  # of the loss, in nats
 PERFECT = 0.05  # of a constant's loss: below it all rows are told apart, and more only overshoots
-STARTS = {"cfsgd": 2.0, "adagrad": 0.1, "adam": 0.06}  # where the search begins
 # The rate that lowers the loss most in a few steps is too large for a whole run. By how much was
-# measured on three datasets: python -m benchmarks.find_lr. Shorter runs take a larger share, and so
-# do larger batches, whose gradients are less noisy. A run at a constant rate ends by patience, so
-# its length is that of the data: how many epochs it may last at most tells nothing of it.
+# measured for each optimizer: lr_share of the registry. Shorter runs take a larger share, and so do
+# larger batches, whose gradients are less noisy. A run at a constant rate ends by patience, so its
+# length is that of the data: how many epochs it may last at most tells nothing of it.
 WHOLE_RUN, USUAL_BATCH, USUAL_EPOCHS = 5000, 1024, 60  # steps, samples
 MOST = 1 / 2  # share
 CAP = 100  # max_lr over lr: tames the rarest tokens; fewer slows learning, none costs them quality
-SHARES = {"cfsgd": 1 / 8, "adagrad": 1 / 6, "adam": 1 / 64}
 SGD_SHARE = 1 / 2  # of the mean rate that cfsgd gives to tokens, which sgd gives to all of them
 
 
@@ -67,9 +65,11 @@ def find_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | Non
     sample = _sample(data, batch, settings.seed)
     scale = (sample.tokens + settings.vector_dim) / (data.tokens + settings.vector_dim)
     settings = replace(settings, init_scale=settings.init_scale * math.sqrt(scale))
-    tried = replace(rule, optimizer="cfsgd") if rule.optimizer == "sgd" else rule
-    name = ALIKE.get(tried.optimizer, tried.optimizer)
-    start = STARTS[name]
+    tried = replace(rule, optimizer=rule.facts.lr_found_with or rule.optimizer)
+    facts = OPTIMIZERS[tried.facts.rates_of or tried.optimizer]
+    start, whole_share = facts.lr_start, facts.lr_share
+    if start is None or whole_share is None:
+        raise DataError(f"no learning rate of {rule.optimizer} can be found: give one (lr)")
 
     model = build_model(sample, settings)
     untrained = _held_out_loss(predictor_for(model, threads), sample)
@@ -95,9 +95,9 @@ def find_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | Non
     epochs = USUAL_EPOCHS if settings.lr_decay == "constant" else settings.epochs
     steps = epochs * -(-len(data.splits.train) // batch)
     length = math.log(max(steps, STEPS) / STEPS) / math.log(WHOLE_RUN / STEPS)
-    share = SHARES[name] ** min(1.0, length) * math.sqrt(settings.batch_size / USUAL_BATCH)
+    share = whole_share ** min(1.0, length) * math.sqrt(settings.batch_size / USUAL_BATCH)
     lr = min(share, MOST) * start * 2.0**place
-    if rule.optimizer == "sgd":
+    if rule.facts.lr_found_with:
         # A few steps do not show how slowly sgd learns rare tokens, so its rate follows cfsgd's.
         p = data.token_counts[data.token_counts > 0] / len(data.splits.train)
         lr *= SGD_SHARE * np.average(p**-0.5, weights=p)

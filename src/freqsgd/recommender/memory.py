@@ -14,6 +14,7 @@ from freqsgd.tables.stream import Stream
 
 _FLOAT = 4
 _CLOCK = 16  # of counts that fade: where they are on their scale
+_NETWORK_FLOATS = {"Adam": 2, "Adagrad": 1}  # per weight, beside a number of steps
 _RESERVE = 500_000_000  # for everything else: libraries, compiled kernels, the system
 
 
@@ -54,11 +55,10 @@ class MemoryPlan:
         """What the optimizer keeps beside them."""
         table = table_state(self.rule, self.rows, self.dim, self.counted)
         clock = 0 if self.rule.halflife is None else _CLOCK
-        floats = {"adam": 2, "adagrad": 1, "rowwise-adagrad": 1}.get(self.rule.optimizer)
-        if floats is None:
-            return table + clock
-        bias = 2 * _FLOAT
-        return table + bias + _FLOAT * sum(floats * size + 1 for size in self._network)
+        bias = 2 * _FLOAT if self.rule.facts.adaptive else 0
+        floats = _NETWORK_FLOATS.get(self.rule.facts.network)
+        sizes = [] if floats is None else [floats * size + 1 for size in self._network]
+        return table + clock + bias + _FLOAT * sum(sizes)
 
     @property
     def work(self) -> int:
@@ -96,25 +96,19 @@ class MemoryPlan:
         )
 
 
-def table_state(rule: Rule, rows: int, dim: int, counted: int) -> int:
-    """Bytes that an optimizer keeps for the table of a factorization machine.
-
-    A row holds a vector and a linear weight: row-wise Adagrad keeps a number for each of the two,
-    CF-SGD a counter for both.
+def table_state(rule: Rule, rows: int, dim: int, counted: int, *, linear: bool = True) -> int:
+    """Return the bytes that an optimizer keeps for a table.
 
     Args:
         rule: the optimizer
         rows, dim: of the table
         counted: the most that a token could be counted, as :meth:`Rule.most_counted` reckons
+        linear: a row holds a linear weight besides the vector, as in a factorization machine:
+            row-wise Adagrad keeps a number for each of the two, CF-SGD a counter for both
     """
-    floats = {
-        "fasgd": rows,
-        "adagrad": rows * (dim + 1),
-        "rowwise-adagrad": 2 * rows,
-        "adam": 2 * rows * (dim + 1),
-    }
+    floats = rule.facts.state_of(linear=linear).floats(rows, dim + linear)
     counter = counter_bytes(counted) if rule.halflife is None else 8
-    return _FLOAT * floats.get(rule.optimizer, 0) + (counter * rows if rule.counts else 0)
+    return _FLOAT * floats + (counter * rows if rule.counts else 0)
 
 
 def counter_bytes(counted: int) -> int:

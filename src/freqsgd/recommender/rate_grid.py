@@ -17,7 +17,6 @@ from freqsgd.optimizers import Rule
 from freqsgd.runs.resume import check_options
 
 __all__ = [
-    "GRIDS",
     "RATES",
     "RateStore",
     "best_of",
@@ -27,19 +26,11 @@ __all__ = [
 ]
 
 _MOST = 0.03
-GRIDS = {
-    # a factor of about 3 apart, around the best of clicks-small for batches of 1,024
-    "sgd": (1.0, 3.0, 10.0, 30.0, 100.0),
-    "cfsgd": (0.1, 0.3, 1.0, 3.0, 10.0),
-    "adagrad": (0.003, 0.01, 0.03, 0.1, 0.3),
-    "rowwise-adagrad": (0.003, 0.01, 0.03, 0.1, 0.3),
-    "adam": (0.0003, 0.001, 0.003, 0.01, 0.03),
-}
 
 
 def check_optimizer(rule: Rule) -> None:
     """Refuse an optimizer that cannot learn from a stream."""
-    if rule.optimizer not in GRIDS:
+    if rule.facts.needs_frequencies:
         raise DataError(
             f"{rule.optimizer} must know beforehand how often each token will occur, which a "
             "stream does not tell: use cfsgd, which counts as it goes"
@@ -60,12 +51,14 @@ def candidates(rule: Rule, batch_size: int) -> list[Rule]:
     check_optimizer(rule)
     if rule.lr is not None:
         return [rule]
+    if not rule.facts.grid:
+        raise DataError(f"{rule.optimizer} has no grid of learning rates: give one (--lr)")
     scale = math.sqrt(batch_size) if rule.count == "batch" else 1.0
-    return [replace(rule, lr=float(f"{scale * lr:.3g}")) for lr in GRIDS[rule.optimizer]]
+    return [replace(rule, lr=float(f"{scale * lr:.3g}")) for lr in rule.facts.grid]
 
 
 def capped(rule: Rule, batch_size: int) -> Rule:
-    """The rule with a cap on a token's rate, for cfsgd if it has none and counts occurrences.
+    """The rule with a cap on a token's rate, if it has none and counts occurrences, as cfsgd.
 
     A token that is new after n examples would have the rate lr * sqrt(n), whatever n. A single
     occurrence moves a row by its rate / batch size, times its gradient: the cap keeps that at 3% of
@@ -76,8 +69,8 @@ def capped(rule: Rule, batch_size: int) -> Rule:
         >>> capped(Rule("cfsgd", lr=2.0), batch_size=1000).max_lr
         60.0
     """
-    open_ = rule.optimizer == "cfsgd" and rule.max_lr is None and rule.count == "occurrence"
-    if not open_ or rule.lr is None:
+    counts = rule.facts.counts and rule.facts.capped and rule.count == "occurrence"
+    if not counts or rule.max_lr is not None or rule.lr is None:
         return rule
     return replace(rule, max_lr=_MOST * rule.lr * batch_size)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from freqsgd.optimizers import Rule
+from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.recommender.settings import Settings
 from freqsgd.tables.dataset import Dataset
 
@@ -54,12 +54,12 @@ def search_space(optimizer: str, settings: Settings, lr: float) -> dict[str, Ran
         "linear_decay_scale": Range(0.5, 5, 1),
         "decay_epochs": Range(shortest, longest, None, "whole", optional=True),
     }
-    if optimizer in _DENSE_DECAY:
+    if OPTIMIZERS[optimizer].dense_decay:  # is stronger for the same number
         space["weight_decay"] = Range(1e-7, 1e-3, None, off=1e-7)
     else:
         space["typical_decay"] = Range(3e-4, 0.1, None, off=3e-4)
         space["weight_decay_power"] = Range(0.5, 1, 1, "linear")
-    if optimizer in _CAPPED:
+    if OPTIMIZERS[optimizer].capped:
         space["max_lr_ratio"] = Range(10, 300, None, off=300)
     return space
 

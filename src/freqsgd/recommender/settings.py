@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from freqsgd.errors import DataError
-from freqsgd.optimizers import ALIKE, OPTIMIZERS, Rule
+from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.recommender.models import MODELS, Model
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ PRESETS = ("paper", "best")
 
 
 def preset(name: str, dataset: str | None, model: str, optimizer: str) -> Mapping[str, Any] | None:
-    """Options of :class:`Rule` and :class:`Settings`; None if nothing is known of the dataset.
+    """Options of :class:`Rule` and :class:`Settings`; None if no rate is known.
 
     Example:
         >>> preset("paper", "criteo", "fm", "cfsgd")
@@ -162,9 +162,10 @@ def preset(name: str, dataset: str | None, model: str, optimizer: str) -> Mappin
     _check_names(name, optimizer)
     key = (dataset or "", model)
     if name == "paper":
-        if key not in _RATES:
+        lr = _RATES.get(key, {}).get(OPTIMIZERS[optimizer].rates_of or optimizer)
+        if lr is None:
             return None
-        found = {"lr": _RATES[key][ALIKE.get(optimizer, optimizer)]}
+        found = {"lr": lr}
         return found if dataset == "synthetic" else {**found, "patience": _PAPER_PATIENCE}
     if optimizer not in _BEST.get(key, {}):
         known = "; ".join(f"{' '.join(key)}: {', '.join(names)}" for key, names in _BEST.items())

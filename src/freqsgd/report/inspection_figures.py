@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from freqsgd.documents.inspection import Field
+from freqsgd.optimizers import by_memory
 from freqsgd.report.figures import NO_BOX, figure, names_axis, plotly_text, vertical_line
 from freqsgd.report.inspection import PLACES, Inspection
 from freqsgd.report.log_axis import log_axis
 from freqsgd.report.memory_figure import Bar, memory_bars
-from freqsgd.report.results import display_name
 from freqsgd.report.style import Series, Style, styles
 from freqsgd.report.wording import shortened
 
@@ -26,7 +26,7 @@ LINES = (
     Series("polynomial", "polynomial tail"),
 )
 OPTIMIZERS = tuple(
-    Series(name, display_name(name)) for name in ("cfsgd", "rowwise-adagrad", "adagrad", "adam")
+    Series(each.name, each.label) for each in by_memory() if each.trains and each.stateful
 )
 LOOKS = styles([*LINES, *OPTIMIZERS])
 CFSGD = len(LINES)  # its place among all that have a look

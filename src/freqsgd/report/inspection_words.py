@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from freqsgd.documents.inspection import FEW_TIMES, Field
+from freqsgd.optimizers import by_memory
 from freqsgd.report.inspection import Inspection
 from freqsgd.report.inspection_tails import corollaries, tails
-from freqsgd.report.results import display_name
 from freqsgd.report.summary import Statement
 from freqsgd.report.wording import (
     count_of,
@@ -143,11 +143,10 @@ def rare(inspection: Inspection) -> Iterator[str]:
 
 def memory(inspection: Inspection) -> str:
     """What optimizers keep."""
-    order = ("cfsgd", "rowwise-adagrad", "adagrad", "adam")
     told = [
-        f"{display_name(name)} {size(inspection.memory[name])}"
-        for name in order
-        if name in inspection.memory
+        f"{each.label} {size(inspection.memory[each.name])}"
+        for each in by_memory()
+        if each.name in inspection.memory
     ]
     if not told:
         return ""

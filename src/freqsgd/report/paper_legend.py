@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from freqsgd.optimizers import OPTIMIZERS
 from freqsgd.report.inspection_figures import LINES
 from freqsgd.report.page import Chart
 from freqsgd.report.results import display_name
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["legend_of", "named_by_optimizer", "placed"]
 
-ORDER = ("sgd", "fasgd", "cfsgd", "adagrad", "rowwise-adagrad", "adam")
+ORDER = tuple(OPTIMIZERS)
 
 
 def named_by_optimizer(figure: Figure, drawn: Sequence[Drawn]) -> Figure:

@@ -10,17 +10,13 @@ from msgspec.structs import asdict
 
 from freqsgd.documents import read_document
 from freqsgd.documents import results as content
+from freqsgd.optimizers import OPTIMIZERS
 from freqsgd.recommender.models import MODELS
 
 __all__ = ["Epoch", "Results", "Run", "display_name", "read_results"]
 
 NAMES = {
-    "sgd": "SGD",
-    "fasgd": "FA-SGD",
-    "cfsgd": "CF-SGD",
-    "adagrad": "Adagrad",
-    "rowwise-adagrad": "Row-wise Adagrad",
-    "adam": "Adam",
+    **{name: facts.label for name, facts in OPTIMIZERS.items()},
     "sbcd": "SBCD",
     **{name: model.title for name, model in MODELS.items()},
     "cbow": "CBOW",

@@ -4,39 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
+
+from freqsgd.optimizers import OPTIMIZERS, Style
 
 __all__ = ["Drawn", "Series", "Style", "styles"]
 
-# After Okabe and Ito's colours for the colour-blind, with their lightness moved so that each stands
-# out from the page at least 3 : 1 and from the others also without red, green or blue.
-COLOURS = {  # optimizer: on white, on black
-    "cfsgd": ("#d55e00", "#f0803c"),
-    "adam": ("#0072b2", "#56b4e9"),
-    "adagrad": ("#009070", "#14a37c"),
-    "sgd": ("#4d5561", "#9aa2ae"),
-    "fasgd": ("#6b4a00", "#ffc53a"),
-    "rowwise-adagrad": ("#c2649a", "#f1c3dc"),
-}
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 MARKERS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "pentagon")
-
-
-@dataclass(frozen=True)
-class Style:
-    """How one run is drawn."""
-
-    light: str
-    dark: str
-    dash: str
-    marker: str
-
-
+STYLES = {
+    name: style
+    for dash in DASHES
+    for name, facts in OPTIMIZERS.items()
+    if (style := facts.style) is not None and style.dash == dash
+}
 TOKEN_STYLES = {  # of charts that show no optimizer
-    "counted": Style(*COLOURS["sgd"], "solid", "circle"),
-    "exponential": Style(*COLOURS["adam"], "dash", "square"),
-    "polynomial": Style(*COLOURS["cfsgd"], "dot", "diamond"),
+    "counted": replace(STYLES["sgd"], dash="solid", marker="circle"),
+    "exponential": replace(STYLES["adam"], dash="dash", marker="square"),
+    "polynomial": replace(STYLES["cfsgd"], dash="dot", marker="diamond"),
 }
 
 
@@ -62,7 +48,7 @@ class Series:
 
 def styles(runs: Sequence[Drawn]) -> list[Style]:
     """The styles of runs: a colour per optimizer, other dashes for its second and third run."""
-    known = list(COLOURS)
+    known = list(STYLES)
     strangers = [
         name
         for name in dict.fromkeys(run.optimizer for run in runs)
@@ -79,8 +65,7 @@ def styles(runs: Sequence[Drawn]) -> list[Style]:
             continue
         if own in strangers:
             own = spare[strangers.index(own) % len(spare)]
-        place = (known.index(own) + seen[own]) % len(DASHES)
+        place = (DASHES.index(STYLES[own].dash) + seen[own]) % len(DASHES)
         seen[own] += 1
-        light, dark = COLOURS[own]
-        found.append(Style(light, dark, DASHES[place], MARKERS[place]))
+        found.append(replace(STYLES[own], dash=DASHES[place], marker=MARKERS[place]))
     return found

@@ -8,7 +8,7 @@ import warnings
 from importlib import metadata
 
 from freqsgd.errors import DataError
-from freqsgd.optimizers import Rule
+from freqsgd.optimizers import COUNTER_SGD, OPTIMIZERS, Rule
 from freqsgd.rates import RateLaw
 
 FLOAT = 4  # bytes
@@ -41,7 +41,7 @@ def check_rule_options(
     """Refuse options of :class:`~freqsgd.CFSGD` and of ``Rule`` that the kernel has not."""
     refusals = {
         f"optimizer {optimizer!r} (--optimizer)": (
-            optimizer != "cfsgd",
+            OPTIMIZERS[optimizer].fbgemm != COUNTER_SGD,
             "take cfsgd, or train in one process",
         ),
         f"count={count!r} (--count)": (

@@ -17,7 +17,7 @@ from freqsgd.kernels.threads import Team, run
 from freqsgd.kernels.words import block_kernel
 from freqsgd.kernels.words_pairs import pair_products
 from freqsgd.nn.word2vec import WordModel
-from freqsgd.optimizers import Rule
+from freqsgd.optimizers import ROWWISE_ADAGRAD, Rule
 from freqsgd.words.corpus import Paragraphs
 from freqsgd.words.engine import WordEngine, WordLosses
 from freqsgd.words.settings import TextSettings
@@ -154,17 +154,16 @@ def _new_state(
     counts: NDArray[np.float64],
     noise: NDArray[np.float64],
 ) -> dict[str, Tensor]:
-    if rule.optimizer == "sgd":
-        return {}
-    if rule.optimizer == "fasgd":
+    facts = rule.facts
+    if facts.needs_frequencies:
         share = np.maximum(counts, 1) / counts.sum()
         return {
             "input_frequencies": torch.from_numpy(settings.inputs_per_sample * share).float(),
             "output_frequencies": torch.from_numpy(share + settings.negatives * noise).float(),
         }
-    kind, what = torch.float32, "state"
-    if rule.optimizer == "cfsgd":
-        kind, what = torch.int32, "counts"
+    if not facts.stateful:
+        return {}
+    kind, what = (torch.int32, "counts") if facts.counts else (torch.float32, "state")
     tables = (f"input_{what}", f"output_{what}")
     return {name: torch.zeros(model.words, dtype=kind) for name in tables}
 
@@ -178,7 +177,7 @@ def _new_job(
     pool = kernels.POOL_UNIT * -(-settings.negatives // (kernels.POOL_UNIT // 2))
     inputs = kernels.ROWS * -(-(block + 2 * window) // kernels.ROWS)
     rows, dim = inputs + block + pool, kernels.padded(model.dim)
-    by_row = rule.optimizer == "rowwise-adagrad"
+    by_row = rule.facts.words_kernel == ROWWISE_ADAGRAD
     buffers: dict[str, NDArray[Any]] = {
         "rows": np.zeros(rows, np.int64),
         "weights": np.zeros(inputs, np.float32),

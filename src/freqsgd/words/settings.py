@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
-from freqsgd.optimizers import ALIKE, OPTIMIZERS, Rule
+from freqsgd.optimizers import OPTIMIZERS, Optimizer, Rule
 from freqsgd.tables.checks import real_number, whole_number
 
 TEXT_MODELS = ("cbow", "skipgram")
@@ -121,8 +121,6 @@ class TextSettings:
             raise ValueError(f"max_norm must be a number > 0, got {self.max_norm}")
 
 
-_PER_WEIGHT = ("adagrad", "adam")
-
 _RATES = {
     # the paper's Appendix B; adagrad's is ours
     ("skipgram", "softmax"): {"sgd": 1.0, "cfsgd": 1.0, "adagrad": 0.1, "adam": 0.025},
@@ -142,9 +140,8 @@ def with_default_lr(rule: Rule, settings: TextSettings, counts: NDArray[np.int64
     if rule.lr is not None:
         return rule
     rates = _RATES[settings.model, settings.loss]
-    name = ALIKE.get(rule.optimizer, rule.optimizer)
-    rate = rates.get(rule.optimizer, rates.get(name))
-    if settings.loss == "softmax" or rule.optimizer == "rowwise-adagrad":
+    rate = rates.get(rule.optimizer, rates.get(rule.facts.rates_of or ""))
+    if settings.loss == "softmax" or rule.facts.adaptive:
         return replace(rule, lr=rate)
     # More noise words make longer gradients. Adagrad divides by their length anyway.
     scale = min(1.0, _USUAL / (1 + settings.negatives))
@@ -166,18 +163,28 @@ def check_rule(rule: Rule, settings: TextSettings) -> None:
         raise DataError("halflife is for fm and deepfm: counts of words do not fade")
     if rule.count != "occurrence":
         raise DataError(f"count {rule.count!r} is for fm and deepfm: words count as they occur")
-    if rule.weight_decay and rule.optimizer == "rowwise-adagrad":
-        raise DataError("weight_decay of word vectors does not go with rowwise-adagrad")
-    if settings.loss != "negative":
-        return
-    if rule.optimizer in _PER_WEIGHT:
-        others = ", ".join(name for name in OPTIMIZERS if name not in _PER_WEIGHT)
-        raise DataError(
-            f"{rule.optimizer} keeps numbers for every weight, and the loss negative updates rows "
-            f"by rules that keep one number a row at most: use {others}, or the loss softmax"
-        )
-    if rule.weight_decay:
+    if rule.weight_decay and not rule.facts.word_decay:
+        raise DataError(f"weight_decay of word vectors does not go with {rule.optimizer}")
+    _check_loss(rule, settings.loss)
+    if rule.weight_decay and settings.loss == "negative":
         raise DataError(
             "weight_decay does not go with the loss negative, whose steps touch a few rows only: "
             "leave it out, or use the loss softmax"
         )
+
+
+def _check_loss(rule: Rule, loss: str) -> None:
+    """Refuse an optimizer that does not train word vectors with a loss."""
+    if _trains(rule.facts, loss):
+        return
+    others = ", ".join(name for name, facts in OPTIMIZERS.items() if _trains(facts, loss))
+    if loss == "negative" and _trains(rule.facts, "softmax"):
+        raise DataError(
+            f"{rule.optimizer} keeps numbers for every weight, and the loss negative updates rows "
+            f"by rules that keep one number a row at most: use {others}, or the loss softmax"
+        )
+    raise DataError(f"{rule.optimizer} does not train words with the loss {loss}: use {others}")
+
+
+def _trains(facts: Optimizer, loss: str) -> bool:
+    return (facts.words_kernel if loss == "negative" else facts.softmax) is not None

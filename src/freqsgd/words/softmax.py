@@ -217,19 +217,19 @@ def word_optimizer(
         {"params": [inputs], "tokens_per_sample": per_sample},
         {"params": outputs, "tokens_per_sample": 1},
     ]
-    match rule.optimizer:
-        case "adam":
+    match rule.facts.softmax:
+        case "Adam":
             return torch.optim.Adam(tables, **plain)
-        case "adagrad":
+        case "Adagrad":
             return torch.optim.Adagrad(tables, **plain)
-        case "rowwise-adagrad":
+        case "RowwiseAdagrad":
             return RowwiseAdagrad(tables, rule.law.lr)
-        case "fasgd":
+        case "FASGD":
             p = torch.from_numpy(np.maximum(counts, 1) / max(counts.sum(), 1)).float()
             groups[0]["frequencies"] = (p * per_sample).clamp(max=per_sample)
             groups[1]["frequencies"] = [p.clamp(max=1)] * len(outputs)
             return FASGD(groups, frequencies=None, **law)
-        case "sgd" if rule.weight_decay == 0:
+        case "CFSGD" if not rule.counts:
             return torch.optim.SGD(tables, rule.law.lr)
     optimizer = CFSGD(groups, power=rule.law.power, **law)
     for table in tables:  # so that the state has its size from the start

@@ -135,7 +135,7 @@ class _Run(EpochRun[WordModel]):
 
     @property
     def keeps(self) -> str:  # here there are no linear weights
-        return "one float per row" if self.rule.optimizer == "rowwise-adagrad" else self.rule.keeps
+        return self.rule.kept(linear=False)
 
     def prepare(self) -> None:
         compile_kernels(self.rule, self.cut)
