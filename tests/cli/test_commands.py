@@ -15,7 +15,9 @@ import torch
 import freqsgd
 from freqsgd.cli.app import run as app_run
 from freqsgd.cli.table import print_results
+from freqsgd.documents.results import Results
 from freqsgd.recommender.folder import load_encoder, load_model
+from tests.lossless import check_lossless
 from tests.report.made_up import make_results, make_run
 
 QUICK = ["--dim", "4", "--epochs", "2", "--threads", "1"]
@@ -76,6 +78,7 @@ def test_compare_prints_a_table_and_writes_results_report_and_models(tmp_path):
     assert results["schema"] == 1
     assert [run["optimizer"] for run in results["runs"]] == ["sgd", "cfsgd", "adagrad", "adam"]
     assert results["best_possible"]["val_auc"] > 0.7
+    check_lossless(results, Results)
     assert results["command"].startswith("freqsgd compare --samples 3000")
     assert "<html" in (tmp_path / "out" / "report.html").read_text()
     for name in ("sgd", "cfsgd", "adagrad", "adam"):

@@ -14,8 +14,10 @@ import pytest
 import torch
 
 from freqsgd.cli.app import run as app_run
+from freqsgd.documents.results import Results
 from freqsgd.files import locked
 from freqsgd.recommender.folder import load_encoder, load_model
+from tests.lossless import check_lossless
 
 DAYS, ROWS = 4, 600
 OWN = ["--label", "click", "--features", "user,shop", "--hash-rows", "user=200,shop=50"]
@@ -56,7 +58,9 @@ def command(monkeypatch, capsys, tmp_path):
 
 
 def results_of(folder):
-    return json.loads((folder / "results.json").read_text(), parse_constant=pytest.fail)
+    results = json.loads((folder / "results.json").read_text(), parse_constant=pytest.fail)
+    check_lossless(results, Results)
+    return results
 
 
 def timeless(results):

@@ -14,8 +14,10 @@ import torch
 
 from freqsgd.cli.app import run as app_run
 from freqsgd.cli.table import _table
+from freqsgd.documents.results import Results
 from freqsgd.words.folder import load_words
 from freqsgd.words.zipf import zipf_text
+from tests.lossless import check_lossless
 
 QUICK = ["--data", "text.txt", "--dim", 4, "--window", 2, "--min-count", 2, "--threads", 1]
 SOFTMAX = ["--model", "skipgram", "--loss", "softmax", *QUICK, "--epochs", 2]
@@ -72,6 +74,7 @@ def test_compare_prints_a_table_and_writes_results_report_and_models(
     told = results(tmp_path / "out")
     assert [run["optimizer"] for run in told["runs"]] == ["sgd", "cfsgd", "adam"]
     assert [run["lr"] for run in told["runs"]] == [1.0, 1.0, 0.025]
+    check_lossless(told, Results)
     assert "<html" in (tmp_path / "out" / "report.html").read_text()
     for name in ("sgd", "cfsgd", "adam"):
         load_words(tmp_path / "out" / "models" / name)

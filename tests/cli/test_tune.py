@@ -15,9 +15,11 @@ pytest.importorskip("optuna", reason="needs optuna: pip install 'freqsgd[tune]'"
 from typer.testing import CliRunner
 
 from freqsgd.cli.app import app
+from freqsgd.documents.results import Results
 from freqsgd.errors import DataError
 from freqsgd.recommender.folder import load_model
 from tests.cli.test_commands import GENERATED, error, run
+from tests.lossless import check_lossless
 
 SMALL = ["tune", *GENERATED, "--optimizers", "cfsgd,rowwise-adagrad", "--trials", "3"]
 
@@ -31,6 +33,7 @@ def _own_cache(monkeypatch, tmp_path_factory):
 def told(out):
     """The results that do not depend on the clock."""
     results = json.loads((out / "results.json").read_text())
+    check_lossless(results, Results)
     studies = results["tuning"]["studies"]
     for study in studies:
         for trial in (*study["trials"], study["best"]):

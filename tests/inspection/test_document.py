@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from freqsgd.documents.inspection import Inspection
 from freqsgd.errors import DataError
 from freqsgd.inspection.document import (
     effective_tokens,
@@ -28,6 +29,7 @@ from freqsgd.theory.improvement import error_improvement, field_improvements, pr
 from freqsgd.words.loading import load_text
 from freqsgd.words.settings import TextSettings
 from freqsgd.words.spec import TextOptions
+from tests.lossless import check_lossless
 
 
 def test_shares_of_the_top_tokens():
@@ -219,6 +221,7 @@ def test_what_was_left_out_or_binned_is_told(tmp_path):
 def test_the_document_is_plain_json():
     document = inspect_data(InspectionOptions(), command="freqsgd inspect")
     assert json.loads(json.dumps(document, allow_nan=False)) == document
+    check_lossless(json.loads(json.dumps(document)), Inspection)
     assert document["kind"] == "inspection"
     assert document["dataset"]["tokens"] == sum(field["tokens"] for field in document["fields"])
 

@@ -14,11 +14,13 @@ import time
 import pytest
 
 import freqsgd
+from freqsgd.documents.paper import PaperSummary
 from freqsgd.errors import DataError
 from freqsgd.paper import process
 from freqsgd.paper.experiments import Run, Way
 from freqsgd.paper.rules import Finding, Rule
 from freqsgd.paper.running import run_paper
+from tests.lossless import check_lossless
 from tests.paper.tiny import ROOT, alive, attempts, figure, measure, run
 
 TRAINED = Rule("", lambda results: Finding(True, f"{len(results['runs'][0]['epochs'])} epochs"))
@@ -42,6 +44,7 @@ def test_every_run_of_the_figures_is_done_once_and_judged(tmp_path):
     figures = [figure("fig1", "a"), figure("fig2", "a", "b")]
     document = measure(tmp_path / "out", runs, figures, command="freqsgd paper")
     assert document == read(tmp_path / "out")
+    check_lossless(document, PaperSummary)
     assert document["kind"] == "paper"
     assert document["mode"] == "quick"
     assert statuses(document) == {"a": "done", "b": "done", "unused": "not asked"}

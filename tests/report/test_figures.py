@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("plotly", reason='needs plotly: pip install "freqsgd[cli]"')
 
 from freqsgd.report import figures
-from freqsgd.report.frequency_figures import by_frequency
+from freqsgd.report.frequency import by_frequency
 from freqsgd.report.kinds import BY_TOKEN, kind_of
 from freqsgd.report.memory_figure import state_memory
 from freqsgd.report.results import read_results

@@ -10,12 +10,11 @@ pytest.importorskip("matplotlib", reason='needs matplotlib: pip install "freqsgd
 
 from freqsgd.errors import DataError
 from freqsgd.report import write_inspection
+from freqsgd.report.figures import log_axis
 from freqsgd.report.inspection import read_inspection
 from freqsgd.report.inspection_figures import memory, promises, rank_counts
-from freqsgd.report.inspection_headline import headline
 from freqsgd.report.inspection_sections import MOST_CHARTS, inspection_pictures, render_inspection
-from freqsgd.report.inspection_words import summarize
-from freqsgd.report.log_axis import log_axis
+from freqsgd.report.inspection_words import headline, summarize
 from freqsgd.report.picture_known import check_known
 from tests.report.made_up import HOSTILE, plain
 from tests.report.made_up_inspection import (

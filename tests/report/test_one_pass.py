@@ -13,8 +13,7 @@ from freqsgd.errors import DataError
 from freqsgd.report import one_pass_figures as figures
 from freqsgd.report.one_pass import read_one_pass
 from freqsgd.report.one_pass_sections import one_pass_sections
-from freqsgd.report.one_pass_tiles import one_pass_tiles
-from freqsgd.report.one_pass_words import MINUS, one_pass_words
+from freqsgd.report.one_pass_words import MINUS, one_pass_tiles, one_pass_words
 from freqsgd.report.style import styles
 from tests.report.made_up import HOSTILE, plain
 from tests.report.made_up_one_pass import make_one_pass, make_streamed, make_window

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from freqsgd.cli.app import app
+from freqsgd.documents.theory import Theory
 from freqsgd.errors import DataError
 from freqsgd.theory import bounds
 from freqsgd.theory.experiment import run
@@ -16,6 +17,7 @@ from freqsgd.theory.improvement import counting_factor, error_improvement
 from freqsgd.theory.settings import Settings
 from freqsgd.theory.simulation import simulate
 from freqsgd.theory.statements import NAMES
+from tests.lossless import check_lossless
 
 SIZES = {"users": 16, "items": 16, "iterations": 400_000, "repetitions": 60}
 TAILS = ("exponential", "polynomial")
@@ -240,6 +242,7 @@ def test_the_command_writes_document_page_and_pictures(tmp_path):
     document = json.loads((out / "theory.json").read_text())
     assert document["kind"] == "theory"
     assert document["problem"]["users"] == 4
+    check_lossless(document, Theory)
     assert b"Theorem 3" in (out / "theory.html").read_bytes()
     assert sorted(path.suffix for path in out.iterdir()).count(".png") >= 3
 

@@ -1,12 +1,12 @@
 """Results as one self-contained HTML page.
 
-``results.py`` names runs, ``kinds.py`` says what is compared: scores of samples or losses of text.
-``headline.py`` and ``summary.py`` say what they show, ``charts.py`` and ``tables.py`` show it,
-``sections.py`` puts it in order, ``opening.py`` and ``page.py`` make it HTML. ``tuning*.py`` and
-``diagnosis*.py`` do all that for what a search and ``--diagnose`` add, ``one_pass*.py`` for runs
-that see every example once, ``theory*.py`` and ``inspection*.py`` for documents of their own, and
-``paper*.py`` for the paper's figures, each from the documents of several runs. ``picture*.py`` draw
-the same figures as PNG files.
+``freqsgd.documents`` says what is read. ``results.py`` names runs, ``kinds.py`` says what is
+compared: scores of samples or losses of text. ``headline.py`` and ``summary.py`` say what they
+show, ``charts.py`` and ``tables.py`` show it, ``sections.py`` puts it in order, ``page.py`` makes
+it HTML. ``tuning*.py`` and ``diagnosis*.py`` do all that for what a search and ``--diagnose`` add,
+``one_pass*.py`` for runs that see every example once, ``theory*.py`` and ``inspection*.py`` for
+documents of their own, and ``paper*.py`` for the paper's figures, each from the documents of
+several runs. ``picture*.py`` draw the same figures as PNG files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from freqsgd.report.files import needs, write_file
+from freqsgd.report.page import needs, write_file
 from freqsgd.report.results import read_results
 
 if TYPE_CHECKING:

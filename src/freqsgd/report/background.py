@@ -9,8 +9,6 @@ from freqsgd.report.measures import Metric, best, optimum
 from freqsgd.report.results import Results, Run
 from freqsgd.report.wording import enumerate_words, score, small_number
 
-__all__ = ["caveats", "compared", "count_words"]
-
 UNEVEN = 2  # epochs of one run do the same work: a larger spread of speeds is not the optimizer's
 
 

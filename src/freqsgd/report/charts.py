@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from freqsgd.report import figures
-from freqsgd.report.frequency import sgd_level
-from freqsgd.report.frequency_figures import by_frequency
+from freqsgd.report.frequency import by_frequency, sgd_level
 from freqsgd.report.kinds import TRAINING_LOSS, Kind
 from freqsgd.report.measures import CLASSES, Breakdown, Metric
 from freqsgd.report.memory_figure import state_memory, state_words
@@ -18,8 +17,6 @@ from freqsgd.report.wording import capitalized, enumerate_words, score
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
-
-__all__ = ["cost_charts", "learning_charts", "memory_chart"]
 
 
 def learning_charts(results: Results, by: Metric) -> Iterator[Chart]:

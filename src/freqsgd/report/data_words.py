@@ -9,8 +9,6 @@ from freqsgd.documents.results import Model
 from freqsgd.report.results import Results, display_name
 from freqsgd.report.wording import enumerate_words, score, thousands
 
-__all__ = ["even_guess", "model_words", "sample_words", "text_words"]
-
 LOSSES = {"softmax": "full softmax", "negative": "negative sampling"}
 
 

@@ -11,20 +11,6 @@ import numpy as np
 from freqsgd.documents.results import Relation, Scatter, TokenBucket
 from freqsgd.report.results import Results, Run
 
-__all__ = [
-    "ENOUGH",
-    "MEASURES",
-    "Bucket",
-    "Moments",
-    "Ratios",
-    "ends",
-    "errors_left",
-    "exponent",
-    "read_moments",
-    "read_ratios",
-    "with_enough",
-]
-
 MEASURES = {"norm2": "vectors", "linear2": "linear weights"}
 ENOUGH = 10  # tokens of a bucket that is drawn or told of
 PREDICTED = ("cfsgd", "fasgd")  # the theory has a bound for them

@@ -8,16 +8,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from freqsgd.documents.results import Relation
+from freqsgd.optimizers import Style
 from freqsgd.report.diagnosis import Bucket, Moments, Ratios, with_enough
-from freqsgd.report.figures import NO_BOX, OTHER_SIZE, figure, level_line, plotly_text
-from freqsgd.report.log_axis import log_axis
+from freqsgd.report.figures import NO_BOX, OTHER_SIZE, figure, level_line, log_axis, plotly_text
 from freqsgd.report.results import Results, Run
-from freqsgd.report.style import Style, styles
+from freqsgd.report.style import styles
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["error_left", "gradient_ratios", "moments_scatter", "some_epochs"]
 
 COUNT = "occurrences in the training rows"
 NAME_ROOM = 0.1  # left of lines for their names, of the length between

@@ -18,13 +18,10 @@ from freqsgd.report.diagnosis import (
     read_ratios,
 )
 from freqsgd.report.diagnosis_words import diagnosis_words
-from freqsgd.report.opening import statements_html
-from freqsgd.report.page import Chart, Section
+from freqsgd.report.page import Chart, Section, statements_html
 from freqsgd.report.results import Results
 from freqsgd.report.tables import plain_table
 from freqsgd.report.wording import factor
-
-__all__ = ["diagnosis_sections"]
 
 FEW = f" Buckets of fewer than {ENOUGH} tokens are in the data only."
 SADDLE = (

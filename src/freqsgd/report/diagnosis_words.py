@@ -11,11 +11,9 @@ from freqsgd.report.diagnosis import (
     read_moments,
     read_ratios,
 )
+from freqsgd.report.page import Statement
 from freqsgd.report.results import Results
-from freqsgd.report.summary import Statement
 from freqsgd.report.wording import factor
-
-__all__ = ["diagnosis_words"]
 
 LEVEL = 0.1  # exponents that differ by less count as the same
 

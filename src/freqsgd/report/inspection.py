@@ -10,8 +10,6 @@ from msgspec.structs import replace
 from freqsgd.documents import check_kind, inspection, read_document
 from freqsgd.documents.inspection import FEW_TIMES, Promise
 
-__all__ = ["PLACES", "Inspection", "read_inspection"]
-
 PLACES = ("median", "p90")  # half, or 90%, of the tokens are more frequent
 
 

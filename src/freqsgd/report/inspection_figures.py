@@ -7,18 +7,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from freqsgd.documents.inspection import Field
-from freqsgd.optimizers import by_memory
-from freqsgd.report.figures import NO_BOX, figure, names_axis, plotly_text, vertical_line
+from freqsgd.optimizers import Style, by_memory
+from freqsgd.report.figures import NO_BOX, figure, log_axis, names_axis, plotly_text, vertical_line
 from freqsgd.report.inspection import PLACES, Inspection
-from freqsgd.report.log_axis import log_axis
 from freqsgd.report.memory_figure import Bar, memory_bars
-from freqsgd.report.style import Series, Style, styles
+from freqsgd.report.style import Series, styles
 from freqsgd.report.wording import shortened
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["LINES", "OPTIMIZERS", "memory", "promises", "rank_counts"]
 
 LINES = (
     Series("counted", "counted"),

@@ -8,17 +8,11 @@ from freqsgd.documents.inspection import FEW_TIMES, Field
 from freqsgd.report import inspection_figures as figures
 from freqsgd.report.charts import memory_chart
 from freqsgd.report.inspection import PLACES, Inspection
-from freqsgd.report.inspection_headline import headline
-from freqsgd.report.inspection_tails import fit_words
-from freqsgd.report.inspection_words import inspection_title, summarize
-from freqsgd.report.opening import command_html, footer_html, opening_html
-from freqsgd.report.page import Chart, Section, render
+from freqsgd.report.inspection_words import fit_words, headline, inspection_title, summarize
+from freqsgd.report.page import Chart, Section, command_html, footer_html, opening_html, render
 from freqsgd.report.picture import Panel, Picture
-from freqsgd.report.sortable import Cells, sortable_table
-from freqsgd.report.tables import plain_table
+from freqsgd.report.tables import Cells, plain_table, sortable_table
 from freqsgd.report.wording import count_of, enumerate_words, percent, shortened, size, thousands
-
-__all__ = ["inspection_pictures", "render_inspection"]
 
 FEW_FIELDS = 6  # beyond, charts are small
 MOST_CHARTS = 60  # of fields; the table has all

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from freqsgd.documents.inspection import FEW_TIMES, Field
 from freqsgd.optimizers import by_memory
 from freqsgd.report.inspection import Inspection
-from freqsgd.report.inspection_tails import corollaries, tails
-from freqsgd.report.summary import Statement
+from freqsgd.report.page import Statement, Tile
+from freqsgd.report.theory import TAIL_RATES
 from freqsgd.report.wording import (
+    capitalized,
     count_of,
     enumerate_words,
     factor,
@@ -18,9 +19,9 @@ from freqsgd.report.wording import (
     percent,
     shortened,
     size,
+    thousands,
+    times,
 )
-
-__all__ = ["LARGE", "inspection_title", "least_even", "summarize", "units"]
 
 LARGE = 100  # tokens of a field, of which 1% is one at least
 MANY_ONCE = 0.5  # share of tokens seen once, beyond which little is known of them
@@ -188,3 +189,152 @@ def caveats(inspection: Inspection) -> Iterator[str]:
     ]
     if once:
         yield f"Over half of the tokens were seen once in {named(once)}."
+
+
+def headline(inspection: Inspection) -> list[Tile]:
+    """Tiles for what is known."""
+    return [
+        *imbalance_tiles(inspection),
+        *promise_tiles(inspection),
+        *rare_tiles(inspection),
+        *state_tiles(inspection),
+    ]
+
+
+def imbalance_tiles(inspection: Inspection) -> Iterator[Tile]:
+    """The share of the most frequent tokens; nothing where 10% would be a few."""
+    field = least_even(inspection, LARGE)
+    if field is not None and field.top_10 is not None:
+        least = ", the least even field" if len(inspection.fields) > 1 else ""
+        note = f"of all occurrences in {shortened(field.name)}{least}"
+        yield Tile("The most frequent 10% of tokens have", percent(field.top_10), note)
+
+
+def promise_tiles(inspection: Inspection) -> Iterator[Tile]:
+    """What the bounds say of the median token, or that it is too rare to say."""
+    found = inspection.overall.get("median")
+    if found is None:
+        return
+    if found.is_known:
+        note = f"at the median token, seen {often(found.count)}: upper bounds, no forecast of AUC"
+        yield Tile("SGD's bound over FA-SGD's", f"{factor(found.error)} times", note)
+    else:
+        note = (
+            f"so its promise is hardly known: SGD's bound is {factor(found.error)} times FA-SGD's, "
+            f"and would be more with more {units(inspection)}"
+        )
+        yield Tile("The median token was seen", often(found.count), note)
+
+
+def rare_tiles(inspection: Inspection) -> Iterator[Tile]:
+    """How many rows hold a token of which little is known, or else one of a tail."""
+    title = f"{units(inspection).capitalize()} with a rare token"
+    if inspection.seldom_share is not None:
+        note = f"one seen fewer than {FEW_TIMES} times"
+        yield Tile(title, percent(inspection.seldom_share), note)
+    elif inspection.tail_samples.share is not None and len(inspection.fields) > 1:
+        note = "one of the rarest, which have 5% of a field's occurrences"
+        yield Tile(title, percent(inspection.tail_samples.share), note)
+
+
+def state_tiles(inspection: Inspection) -> Iterator[Tile]:
+    """What CF-SGD would keep."""
+    mine, adam = (inspection.memory.get(name) for name in ("cfsgd", "adam"))
+    if mine is not None:
+        share = "" if adam is None else times(mine, adam, "less", "more", "as much")
+        note = f"{share}: Adam would keep {size(adam)}" if adam is not None else ""
+        yield Tile("Optimizer state of CF-SGD", size(mine), note)
+
+
+FEW_NAMES = 4  # things of a kind that are all told
+NOT_THE_CASE = (
+    "The corollary itself is about two fields with as many tokens and the same tail from rank 1 "
+    "on, which no real data has."
+)
+NOT_NEEDED = "The promise does not need it: it comes from the counts."
+
+
+def fit_words(field: Field) -> str:
+    """The tail of one field."""
+    fit = field.fit
+    if fit.family is None or fit.rate is None:
+        return f"No tail: {fit.reason}." if fit.reason else "No tail was fitted."
+    start = "" if fit.from_rank in (None, 1) else f" {extent(field)}"
+    return f"{capitalized(fit.family)} tail, {TAIL_RATES[fit.family]} = {fit.rate:.3g}{start}."
+
+
+def extent(field: Field) -> str:
+    """Where the fit begins, and how much that leaves."""
+    words = f"from rank {thousands(field.fit.from_rank or 1)} on"
+    share = fitted_share(field)
+    return words if share is None else f"{words}, {percent(share)} of the occurrences"
+
+
+def fitted_share(field: Field) -> float | None:
+    """The share of the occurrences that the fit is of."""
+    if field.fit.samples is None or not field.occurrences:
+        return None
+    return field.fit.samples / field.occurrences
+
+
+def tails(fields: Sequence[Field]) -> Iterator[str]:
+    """Which tails fields have."""
+    for family, symbol in TAIL_RATES.items():
+        found = [field for field in fields if field.fit.family == family and field.fit.rate]
+        if found:
+            span = ends([field.fit.rate or 0 for field in found], "{:.3g}".format)
+            article = "An" if family == "exponential" else "A"
+            names = named([field.name for field in found])
+            yield f"{article} {family} tail is nearer in {names} ({symbol} {span})."
+    missing = [field for field in fields if field.fit.family is None]
+    if missing:
+        why = because(field.fit.reason for field in missing)
+        yield f"Neither in {named([field.name for field in missing])}{why}."
+
+
+def ends(values: Iterable[float], show: Callable[[float], str]) -> str:
+    """The lowest and the highest of some numbers."""
+    listed = sorted(values)
+    return " to ".join(dict.fromkeys(map(show, (listed[0], listed[-1]))))
+
+
+def because(reasons: Iterable[str | None]) -> str:
+    """Why, if the reasons are few."""
+    known = [reason for reason in dict.fromkeys(reasons) if reason]
+    return f": {'; '.join(known)}" if 0 < len(known) <= FEW_NAMES else ""
+
+
+def corollaries(fields: Sequence[Field]) -> Iterator[str]:
+    """Where the corollaries' conditions hold."""
+    applies = [field for field in fields if field.corollary.applies]
+    others = [field for field in fields if not field.corollary.applies]
+    if applies:
+        yield f"Its conditions on one field hold in {conditions(applies)}."
+    if len(fields) == len(others) == 1:
+        yield f"It does not apply{because(field.corollary.reason for field in others)}."
+    elif others:
+        yield f"It does not apply to {exceptions(others)}."
+    if applies:
+        yield NOT_THE_CASE
+    yield NOT_NEEDED
+
+
+def exceptions(fields: Sequence[Field]) -> str:
+    """Fields, and why not to them."""
+    if len(fields) <= FEW_NAMES and all(field.corollary.reason for field in fields):
+        return enumerate_words(
+            f"{shortened(field.name)} ({field.corollary.reason})" for field in fields
+        )
+    return named([field.name for field in fields]) + because(
+        field.corollary.reason for field in fields
+    )
+
+
+def conditions(fields: Sequence[Field]) -> str:
+    """Fields, and which part of each the fit is of."""
+    if len(fields) <= FEW_NAMES:
+        return enumerate_words(f"{shortened(field.name)} ({extent(field)})" for field in fields)
+    ranks = ends([field.fit.from_rank or 1 for field in fields], thousands)
+    words = f"{named([field.name for field in fields])}, whose fits begin at rank {ranks}"
+    shares = [share for field in fields if (share := fitted_share(field)) is not None]
+    return f"{words} and hold {ends(shares, percent)} of the occurrences" if shares else words

@@ -10,8 +10,6 @@ from freqsgd.report.measures import Breakdown, Measure, Metric, kept
 from freqsgd.report.results import Results
 from freqsgd.report.similarity import similarity_measures
 
-__all__ = ["BY_TOKEN", "TRAINING_LOSS", "Kind", "is_known", "kind_of"]
-
 TRAINING_LOSS = Metric("train_loss", "training loss", higher_is_better=False)
 VALIDATION_LOSS = Metric("val_loss", "validation loss", higher_is_better=False)
 VALIDATION_AUC = Metric("val_auc", "validation AUC", higher_is_better=True)

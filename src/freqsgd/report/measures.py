@@ -9,8 +9,6 @@ from typing import NamedTuple
 from freqsgd.report.results import Epoch, Run
 from freqsgd.report.wording import score
 
-__all__ = ["CLASSES", "Best", "Breakdown", "Measure", "Metric", "best", "kept", "optimum"]
-
 CLASSES = ("head", "torso", "tail")
 
 

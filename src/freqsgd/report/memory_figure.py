@@ -22,8 +22,6 @@ from freqsgd.report.wording import size
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["Bar", "memory_bars", "state_memory", "state_words"]
-
 
 @dataclass(frozen=True)
 class Bar:

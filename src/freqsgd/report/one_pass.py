@@ -11,8 +11,6 @@ from msgspec.structs import replace
 from freqsgd.documents.results import Tried, Window
 from freqsgd.report.results import Results, Run, read_results
 
-__all__ = ["BASELINE", "OnePass", "percent_apart", "read_one_pass", "window_differences"]
-
 BASELINE = "adagrad"
 CUT_SHORT = ("diverged", "interrupted")
 

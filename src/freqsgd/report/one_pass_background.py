@@ -8,8 +8,6 @@ from freqsgd.report.one_pass import OnePass
 from freqsgd.report.results import Run
 from freqsgd.report.wording import count_of, enumerate_words, small_number, thousands
 
-__all__ = ["caveats", "edge_words", "rate_limits", "rates", "streamed"]
-
 
 def streamed(found: OnePass) -> str:
     """Which optimizers, which model, which stream."""

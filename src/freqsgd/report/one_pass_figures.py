@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from freqsgd.documents.results import Window
+from freqsgd.optimizers import Style
 from freqsgd.report.figures import (
     BEST_SIZE,
     NO_BOX,
@@ -16,17 +17,16 @@ from freqsgd.report.figures import (
     figure,
     level_line,
     level_text,
+    log_axis,
     plotly_text,
 )
-from freqsgd.report.log_axis import log_axis
 from freqsgd.report.one_pass import OnePass, window_differences
 from freqsgd.report.results import Run
-from freqsgd.report.style import Style, styles
+from freqsgd.report.style import styles
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["Points", "Score", "differences", "over_examples", "rates_tried", "score_points"]
 
 Points = list[tuple[Window, float]]
 

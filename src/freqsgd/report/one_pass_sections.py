@@ -12,10 +12,8 @@ from freqsgd.report.memory_figure import state_memory, state_words
 from freqsgd.report.one_pass import OnePass, window_differences
 from freqsgd.report.one_pass_background import rate_limits
 from freqsgd.report.one_pass_figures import Points, Score, score_points
-from freqsgd.report.one_pass_tiles import one_pass_tiles
-from freqsgd.report.one_pass_words import ne_score, one_pass_words, signed
-from freqsgd.report.opening import command_html, opening_html
-from freqsgd.report.page import Chart, Section, render
+from freqsgd.report.one_pass_words import ne_score, one_pass_tiles, one_pass_words, signed
+from freqsgd.report.page import Chart, Section, command_html, opening_html, render
 from freqsgd.report.sections import footer, title
 from freqsgd.report.settings import OPTION_NAMES, settings_table
 from freqsgd.report.tables import Column, plain_table, runs_table
@@ -24,7 +22,6 @@ from freqsgd.report.wording import count_of, megabytes, score, thousands
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["one_pass_sections", "render_one_pass"]
 
 PASS_NAMES = {
     "window": "Examples of a window",

@@ -9,17 +9,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from html import escape
 from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
 
-from freqsgd.report.style import Drawn, Style, styles
+from freqsgd.errors import DataError
+from freqsgd.files import write_whole
+from freqsgd.optimizers import Style
+from freqsgd.report.style import Drawn, styles
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["Chart", "Section", "render"]
 
 DASH_ARRAYS = {
     "solid": "none",
@@ -49,6 +54,23 @@ class Chart:
     description: str  # for those who cannot see it
     note: str = ""
     data: str = ""  # HTML
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One number with what it is and what it stands beside."""
+
+    title: str
+    value: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Some sentences about one topic."""
+
+    topic: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -183,3 +205,62 @@ def chart_html(chart: Chart) -> str:
         f"<noscript><p>Charts need JavaScript{below}.</p></noscript>"
         f"{note}{data}</figure>"
     )
+
+
+def opening_html(tiles: Iterable[Tile], statements: Iterable[Statement]) -> str:
+    """The numbers and sentences that come first."""
+    numbers = "".join(
+        f'<div class="card tile"><dt>{escape(tile.title)}</dt>'
+        f"<dd><strong>{escape(tile.value)}</strong><span>{escape(tile.note)}</span></dd></div>"
+        for tile in tiles
+    )
+    return f'<dl class="tiles">{numbers}</dl>{statements_html(statements)}'
+
+
+def statements_html(statements: Iterable[Statement]) -> str:
+    """Topics, and what is said of each."""
+    words = "".join(
+        f"<div><dt>{escape(each.topic)}</dt><dd>{escape(each.text)}</dd></div>"
+        for each in statements
+    )
+    return f'<dl class="summary card">{words}</dl>'
+
+
+def command_html(command: str | None) -> str:
+    """The command that makes all this again."""
+    if command is None:
+        return ""
+    return f"<h3>To do it again</h3><pre><code>{escape(command)}</code></pre>"
+
+
+def footer_html(parts: Sequence[str], created: str | None) -> str:
+    """With what and when a page was made."""
+    made = [f"made {moment(created)}"] if created else []
+    return " · ".join(map(escape, ("Report by freqsgd", *parts, *made)))
+
+
+def moment(written: str) -> str:
+    """An ISO time to the minute; anything else as it is."""
+    try:
+        return f"{datetime.fromisoformat(written):%Y-%m-%d %H:%M %Z}".strip()
+    except ValueError:
+        return written
+
+
+def needs(package: str, what: str) -> None:
+    """Raise if a package is missing, with the command that installs it."""
+    if find_spec(package) is None:
+        raise ModuleNotFoundError(
+            f'{what} needs {package}: pip install "freqsgd[cli]"', name=package
+        )
+
+
+def write_file(path: Path, content: bytes, what: str) -> None:
+    """Write all of a file, or nothing."""
+    try:
+        write_whole(path, content)
+    except OSError as error:
+        raise DataError(
+            f"{path}: {what} cannot be written ({error.strerror}); "
+            "choose a folder that exists and has room"
+        ) from error

@@ -17,8 +17,6 @@ from freqsgd.report.one_pass import OnePass, read_one_pass
 from freqsgd.report.results import Results, read_results
 from freqsgd.report.theory import Theory, read_theory
 
-__all__ = ["LEARNING", "Paper", "read_paper"]
-
 LEARNING = ("ml-fm", "ml-deepfm", "criteo-fm", "criteo-deepfm")  # runs with epochs and AUCs
 BESIDE = "sbcd"  # simulations have it too; the figures do not speak of it
 Read = TypeVar("Read")

@@ -5,31 +5,37 @@ Charts are in parts, each of which is a picture too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
+from freqsgd import optimizers
 from freqsgd.documents.paper import PaperFigure
 from freqsgd.report.charts import cost_charts, learning_charts
 from freqsgd.report.diagnosis import read_moments
 from freqsgd.report.diagnosis_sections import moments_charts
+from freqsgd.report.figures import NO_BOX, figure, log_axis
+from freqsgd.report.headline import point
 from freqsgd.report.inspection_figures import LINES, OPTIMIZERS
 from freqsgd.report.inspection_sections import rank_charts
 from freqsgd.report.kinds import kind_of
 from freqsgd.report.one_pass_sections import ne_charts
 from freqsgd.report.page import Chart
 from freqsgd.report.paper import LEARNING, Paper
-from freqsgd.report.paper_legend import named_by_optimizer
-from freqsgd.report.paper_tails import tail_charts
-from freqsgd.report.reach import point
-from freqsgd.report.style import Drawn
+from freqsgd.report.results import display_name
+from freqsgd.report.style import Drawn, Series, styles
+from freqsgd.report.tables import plain_table
 from freqsgd.report.theory_figures import TOKENS
 from freqsgd.report.theory_sections import improvement_charts
 from freqsgd.report.tuning import read_studies
 from freqsgd.report.tuning_sections import charts as search_charts
 from freqsgd.report.wording import capitalized
 
-__all__ = ["FEW", "Parts", "charts_of", "leading_chart"]
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
 
 Parts = dict[str, list[Chart]]
 Made = tuple[Iterable[Chart], Sequence[Drawn]]  # charts, and what their document draws
@@ -157,3 +163,92 @@ MAKERS: dict[str, dict[str, Callable[[Paper, str], Made]]] = {
     "appendix-c": {"": ranks},
     "theory": {tail: improvements(tail) for tail in ("exponential", "polynomial")},
 }
+
+
+SHOWN_RANKS = 50
+TAU, NU = 0.2, 2.0  # as freqsgd theory has them
+TAILS: dict[str, tuple[str, Callable[[int], float]]] = {
+    "exponential": (f"exp(-{TAU:g} n)", lambda rank: math.exp(-TAU * rank)),
+    "polynomial": (f"1 / n^{NU:g}", lambda rank: rank**-NU),
+}
+
+
+def tail_charts() -> Iterator[Chart]:
+    """A chart per tail, of probabilities that sum to 1; nothing was measured."""
+    ranks = range(1, SHOWN_RANKS + 1)
+    for family, (formula, weight) in TAILS.items():
+        total = sum(map(weight, ranks))
+        shares = [weight(rank) / total for rank in ranks]
+        yield Chart(
+            f"fig1-{family}",
+            title=f"{family.capitalize()} tail, by its formula",
+            figure=tail_figure(family, shares),
+            description=f"Line chart of the frequency of {SHOWN_RANKS} tokens, p in proportion to "
+            f"{formula}: {shares[0]:.3g} at rank 1, {shares[-1]:.3g} at rank {SHOWN_RANKS}.",
+            note=f"Drawn from the formula, p in proportion to {formula}: no data.",
+            data=plain_table(
+                ["Rank", "p"],
+                [[str(rank), f"{p:.3g}"] for rank, p in zip(ranks, shares, strict=True)],
+            ),
+        )
+
+
+def tail_figure(family: str, shares: list[float]) -> Figure:
+    """Frequency by rank; an exponential tail is straight where ranks are linear."""
+    (style,) = styles([Series(family, family)])
+    ranks = list(range(1, len(shares) + 1))
+    kind = log_axis(ranks, whole=True) if family == "polynomial" else {"tickformat": "d"}
+    trace = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": f"{family} tail",
+        "meta": {"run": family},
+        "x": ranks,
+        "y": shares,
+        "line": {"color": style.light, "dash": style.dash, "width": 2},
+        "hovertemplate": f"rank %{{x}}<br>p = %{{y:.3~g}}{NO_BOX}",
+    }
+    return figure(
+        [trace],
+        hovermode="closest",
+        xaxis={"title": {"text": "rank"}, "showgrid": False, **kind},
+        yaxis={**log_axis(shares), "title": {"text": "p"}},
+        meta={"height": 300},
+    )
+
+
+ORDER = tuple(optimizers.OPTIMIZERS)
+
+
+def named_by_optimizer(figure: Figure, drawn: Sequence[Drawn]) -> Figure:
+    """A copy whose traces say which optimizer they are of, given what its document draws."""
+    return with_runs(figure, lambda place: drawn[place].optimizer)
+
+
+def legend_of(charts: Iterable[Chart]) -> tuple[list[Series], list[Series]]:
+    """The optimizers that charts draw, and the other lines."""
+    names = {trace.meta["run"]: None for chart in charts for trace in chart.figure.data}
+    lines = [line for line in LINES if line.optimizer in names]
+    found = sorted(names.keys() - {line.optimizer for line in lines}, key=rank)
+    return [Series(name, display_name(name)) for name in found], lines
+
+
+def rank(optimizer: str) -> tuple[int, str]:
+    """SGD first, strangers last."""
+    return (ORDER.index(optimizer) if optimizer in ORDER else len(ORDER), optimizer)
+
+
+def placed(chart: Chart, series: Sequence[Series]) -> Chart:
+    """The chart with places in the page's legend."""
+    places = {one.optimizer: place for place, one in enumerate(series)}
+    return replace(chart, figure=with_runs(chart.figure, lambda name: places[name]))
+
+
+def with_runs(figure: Figure, run: Callable[..., object]) -> Figure:
+    """A copy in which every trace has another run."""
+    from plotly.graph_objects import Figure
+
+    copy = Figure(figure)
+    for trace in copy.data:
+        trace.meta = {**trace.meta, "run": run(trace.meta["run"])}
+    return copy

@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from freqsgd.documents.paper import PaperFigure
+from freqsgd.report.comparison import ranked
 from freqsgd.report.diagnosis import read_moments
-from freqsgd.report.inspection_tails import tails
-from freqsgd.report.inspection_words import imbalance
+from freqsgd.report.inspection_words import imbalance, tails
 from freqsgd.report.kinds import kind_of
 from freqsgd.report.measures import optimum
 from freqsgd.report.memory_figure import state_words
 from freqsgd.report.one_pass_words import against_baseline, lowest
 from freqsgd.report.paper import Paper
-from freqsgd.report.ranking import ranked
 from freqsgd.report.results import Run
 from freqsgd.report.theory import Theory
-from freqsgd.report.theory_slopes import in_brief
-from freqsgd.report.theory_words import bounds, top_gains
+from freqsgd.report.theory_words import bounds, in_brief, top_gains
 from freqsgd.report.tuning import read_studies
 from freqsgd.report.wording import capitalized, enumerate_words, score, size
-
-__all__ = ["here", "states"]
 
 
 def here(paper: Paper, figure: PaperFigure) -> str:

@@ -7,22 +7,25 @@ from dataclasses import replace
 from html import escape
 from urllib.parse import quote
 
-from freqsgd.documents.paper import NOT_MEASURED, PaperFigure, PaperRun
-from freqsgd.report.opening import command_html, footer_html, opening_html, statements_html
-from freqsgd.report.page import Section, render
+from freqsgd.documents.paper import NOT_MEASURED, VERDICTS, PaperFigure, PaperRun
+from freqsgd.report.page import (
+    Section,
+    Statement,
+    command_html,
+    footer_html,
+    opening_html,
+    render,
+    statements_html,
+)
 from freqsgd.report.paper import Paper
-from freqsgd.report.paper_charts import FEW, Parts, leading_chart
+from freqsgd.report.paper_charts import FEW, Parts, leading_chart, legend_of, placed
 from freqsgd.report.paper_here import here
-from freqsgd.report.paper_legend import legend_of, placed
 from freqsgd.report.paper_tables import own_tables
-from freqsgd.report.paper_verdicts import figures_table, held, rules_table, verdict_words
 from freqsgd.report.paper_words import ENDED, TITLE, headline, summarize, why
 from freqsgd.report.picture import Panel, Picture
 from freqsgd.report.sections import machine_words
-from freqsgd.report.summary import Statement
-from freqsgd.report.wording import capitalized, duration
-
-__all__ = ["paper_pictures", "render_paper"]
+from freqsgd.report.tables import ABSENT, header, plain_table
+from freqsgd.report.wording import capitalized, duration, enumerate_words
 
 
 def render_paper(paper: Paper, parts: Mapping[str, Parts]) -> str:
@@ -149,3 +152,75 @@ def files_html(figure: PaperFigure, parts: Parts) -> str:
     names = [f"paper-{picture_name(figure, part)}.png" for part in parts]
     links = ", ".join(f'<a href="{name}">{name}</a>' for name in names)
     return f'<p class="note">As pictures: {links}</p>' if names else ""
+
+
+SIGNS = dict(zip(VERDICTS, ("✓", "◐", "✗", ABSENT), strict=True))
+ANSWERS = {True: "✓ holds", False: "✗ does not hold", None: f"{ABSENT} not measured"}
+NOTE = (
+    "A figure agrees if all of its rules hold, agrees in part if some do, and differs if none "
+    "does. Rules and thresholds were written down before anything was run."
+)
+
+
+def verdict_words(figure: PaperFigure) -> str:
+    """The verdict with its sign; on generated data it is said to be that."""
+    words = f"{SIGNS[figure.verdict]} {figure.verdict}"
+    generated = figure.is_on_stand_in and figure.verdict != "not measured"
+    return f"{words}, on generated data" if generated else words
+
+
+def held(figure: PaperFigure) -> str:
+    """How many rules hold."""
+    return f"{sum(rule.holds is True for rule in figure.rules)} of {len(figure.rules)}"
+
+
+def data_words(paper: Paper, figure: PaperFigure) -> str:
+    """What the figure was measured on."""
+    runs = [paper.runs[name] for name in figure.runs if name in paper.runs]
+    names = enumerate_words(dict.fromkeys(run.dataset for run in runs if run.dataset))
+    if figure.data == "none":
+        return f"{names or 'the data'}: missing"
+    if figure.is_on_stand_in:
+        return f"generated, a stand-in for {names}" if names else "generated, a stand-in"
+    return names or "simulated"
+
+
+def figures_table(paper: Paper) -> str:
+    """A row per figure with a link to its section, sortable by each column."""
+    titles = ("Figure", "Verdict", "Rules that hold", "What it shows", "Data")
+    head = "".join(header(title, "ascending") for title in titles)
+    rows = []
+    for place, figure in enumerate(paper.figures):
+        data = data_words(paper, figure)
+        holds = sum(rule.holds is True for rule in figure.rules)
+        cells = (
+            (verdict_words(figure), str(VERDICTS.index(figure.verdict))),
+            (held(figure), f"{holds / max(1, len(figure.rules))}"),
+            (figure.title, figure.title),
+            (data, data),
+        )
+        link = f'<a href="#{figure.name}">{escape(figure.number)}</a>'
+        rows.append(
+            f'<tr><th scope="row" data-value="{place:03}">{link}</th>'
+            + "".join(
+                f'<td data-value="{escape(value)}">{escape(shown)}</td>' for shown, value in cells
+            )
+            + "</tr>"
+        )
+    return (
+        '<div class="scroll" tabindex="0" role="region" aria-label="Figures and verdicts">'
+        f'<table class="sortable words"><thead><tr>{head}</tr></thead>'
+        f'<tbody>{"".join(rows)}</tbody></table></div><p class="note">{NOTE}</p>'
+    )
+
+
+def rules_table(paper: Paper, figure: PaperFigure) -> str:
+    """What was asked, of which run, and the answers."""
+    several = len(figure.runs) > 1
+    head = ["Answer", *(["Run"] if several else []), "Rule", "Measured"]
+    rows: list[list[str | None]] = []
+    for rule in figure.rules:
+        run = paper.runs.get(rule.run)
+        where = [run.label if run else rule.run] if several else []
+        rows.append([ANSWERS[rule.holds], *where, rule.says, rule.measured or None])
+    return plain_table(head, rows, kind="settings") if rows else ""

@@ -10,11 +10,9 @@ from freqsgd.report.measures import kept
 from freqsgd.report.one_pass_words import ne_score, signed
 from freqsgd.report.paper import Paper
 from freqsgd.report.results import Results, display_name
-from freqsgd.report.sortable import Cells, sortable_table
+from freqsgd.report.tables import Cells, sortable_table
 from freqsgd.report.tuning import read_studies
 from freqsgd.report.wording import capitalized, factor, megabytes, score, thousands
-
-__all__ = ["own_tables"]
 
 
 def own_tables(paper: Paper, figure: PaperFigure) -> Iterator[tuple[str, str]]:

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from freqsgd.documents.paper import VERDICTS, PaperFigure
-from freqsgd.report.headline import Tile, reach_tile, state_tile
+from freqsgd.report.comparison import ranked
+from freqsgd.report.headline import reach, reach_tile, state_tile
 from freqsgd.report.kinds import kind_of
 from freqsgd.report.one_pass_words import against_baseline
+from freqsgd.report.page import Statement, Tile
 from freqsgd.report.paper import LEARNING, Paper
 from freqsgd.report.paper_here import states
-from freqsgd.report.ranking import ranked
-from freqsgd.report.reach import reach
-from freqsgd.report.summary import Statement, against_adam
+from freqsgd.report.summary import against_adam
 from freqsgd.report.wording import (
     capitalized,
     count_of,
     duration,
     enumerate_words,
 )
-
-__all__ = ["TITLE", "headline", "summarize"]
 
 TITLE = "Frequency-aware SGD: the paper's figures, measured here"
 MAIN = "ml-fm"  # the run that speaks for all

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from freqsgd.report.files import needs, write_file
+from freqsgd.report.page import needs, write_file
 from freqsgd.report.picture_axes import MUTED, TEXT, draw_annotations, draw_axes, draw_shapes
 from freqsgd.report.picture_known import check_known, plain_text
 from freqsgd.report.picture_marks import draw_bars, draw_scatter, hide_cut_text
@@ -22,7 +22,6 @@ from freqsgd.report.wording import shortened
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["Panel", "Picture", "paint", "write_picture"]
 
 DPI = 180
 INCH = 96  # pixels of a page

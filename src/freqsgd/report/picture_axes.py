@@ -9,8 +9,6 @@ from typing import Any
 from freqsgd.report.picture_known import plain_text
 from freqsgd.report.picture_marks import DASHES, POINT
 
-__all__ = ["GRID", "MUTED", "TEXT", "draw_annotations", "draw_axes", "draw_shapes"]
-
 TEXT, MUTED, GRID = "#1d2129", "#5c6470", "#e4e4e1"
 SMALL = 8
 FEW_DECADES = 2  # a logarithmic axis of fewer shows 2 and 5 too

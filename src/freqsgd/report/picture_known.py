@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from html import unescape
 from typing import Any
 
-__all__ = ["check_known", "plain_text"]
-
 ANY = None  # whatever the value is: it is drawn, or it only matters to a page
 HOVER = {"hovertemplate": ANY, "hoverinfo": ANY, "customdata": ANY}
 COMMON = {"type": ("scatter", "bar"), "name": ANY, "meta": ANY, "x": ANY, "y": ANY, **HOVER}

@@ -9,8 +9,6 @@ from typing import Any
 
 from freqsgd.report.picture_known import plain_text
 
-__all__ = ["POINT", "draw_bars", "draw_scatter", "hide_cut_text"]
-
 POINT = 0.75  # of a pixel, in which Plotly measures
 DASHES = {
     "solid": "-",

@@ -13,8 +13,6 @@ from freqsgd.documents import results as content
 from freqsgd.optimizers import OPTIMIZERS
 from freqsgd.recommender.models import MODELS
 
-__all__ = ["Epoch", "Results", "Run", "display_name", "read_results"]
-
 NAMES = {
     **{name: facts.label for name, facts in OPTIMIZERS.items()},
     "sbcd": "SBCD",

@@ -6,20 +6,15 @@ from freqsgd.documents.results import Machine
 from freqsgd.report.background import count_words
 from freqsgd.report.charts import cost_charts, learning_charts
 from freqsgd.report.diagnosis_sections import diagnosis_sections
-from freqsgd.report.headline import headline
+from freqsgd.report.headline import headline, point
 from freqsgd.report.kinds import Kind
-from freqsgd.report.opening import command_html, footer_html, opening_html
-from freqsgd.report.page import Section
-from freqsgd.report.reach import point
+from freqsgd.report.page import Section, command_html, footer_html, opening_html
 from freqsgd.report.results import Results, display_name
-from freqsgd.report.seeds import seeds_table
 from freqsgd.report.settings import settings_table
 from freqsgd.report.summary import summarize
-from freqsgd.report.tables import comparison_table
+from freqsgd.report.tables import comparison_table, seeds_table
 from freqsgd.report.tuning_sections import tuning_sections
 from freqsgd.report.wording import enumerate_words
-
-__all__ = ["footer", "machine_words", "opening", "sections", "title"]
 
 
 def title(results: Results) -> str:

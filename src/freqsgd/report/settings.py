@@ -8,8 +8,6 @@ from freqsgd.report.results import Results, Run
 from freqsgd.report.tables import plain_table
 from freqsgd.report.wording import size, thousands
 
-__all__ = ["OPTION_NAMES", "settings_table"]
-
 ENDINGS = {
     "patience": "early stopping",
     "epochs": "all epochs done",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from freqsgd.report.comparison import ranked
 from freqsgd.report.measures import Measure
-from freqsgd.report.ranking import ranked
 from freqsgd.report.results import Results, Run
 from freqsgd.report.wording import enumerate_words
-
-__all__ = ["similarity_measures", "similarity_words"]
 
 NAMES = {  # with hyphens at which no line is broken
     "wordsim353": "WordSim\N{NON-BREAKING HYPHEN}353",

@@ -9,8 +9,6 @@ from typing import Protocol
 
 from freqsgd.optimizers import OPTIMIZERS, Style
 
-__all__ = ["Drawn", "Series", "Style", "styles"]
-
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 MARKERS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "pentagon")
 STYLES = {

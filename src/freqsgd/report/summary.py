@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from freqsgd.report.background import caveats, compared
 from freqsgd.report.comparison import (
     Standing,
     alike,
     best_standing,
     leaders,
+    ranked,
     representative,
     standings,
 )
 from freqsgd.report.frequency import against_sgd as classes_against_sgd
+from freqsgd.report.headline import reach
 from freqsgd.report.kinds import Kind
 from freqsgd.report.measures import Best, Breakdown, Measure, best, optimum
-from freqsgd.report.ranking import ranked
-from freqsgd.report.reach import reach
+from freqsgd.report.page import Statement
 from freqsgd.report.results import Epoch, Results, display_name
 from freqsgd.report.similarity import similarity_words
 from freqsgd.report.tuning import good_rates, tuned
@@ -31,16 +30,6 @@ from freqsgd.report.wording import (
     small_number,
     times,
 )
-
-__all__ = ["Statement", "summarize"]
-
-
-@dataclass(frozen=True)
-class Statement:
-    """Some sentences about one topic."""
-
-    topic: str
-    text: str
 
 
 def summarize(results: Results, kind: Kind) -> list[Statement]:

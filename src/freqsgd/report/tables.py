@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from freqsgd.report.kinds import Kind
+from freqsgd.report.comparison import alike
+from freqsgd.report.kinds import Kind, is_known
 from freqsgd.report.measures import Measure, best
 from freqsgd.report.results import Results, Run
-from freqsgd.report.wording import capitalized, megabytes, thousands
-
-__all__ = ["Column", "comparison_table", "plain_table", "runs_table"]
+from freqsgd.report.wording import capitalized, megabytes, spread, thousands
 
 ABSENT = "\N{EN DASH}"
 
@@ -131,3 +130,43 @@ def plain_table(
         f'<div class="scroll" tabindex="0" role="region" aria-label="Table of {kind}">'
         f'<table class="{kind}"><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table></div>'
     )
+
+
+def seeds_table(results: Results, kind: Kind) -> str:
+    """Mean and standard deviation of what matters, one row per optimizer with several seeds."""
+    scores = [measure for measure in kind.scores if is_known(results, measure)]
+    rows: list[list[str | None]] = []
+    for runs in alike(results.runs):
+        if len({repr(run.seed) for run in runs}) == len(runs) > 1:
+            rows.append([runs[0].family, str(len(runs))])
+            for measure in scores:
+                values = [value for run in runs if (value := measure.of(run)) is not None]
+                rows[-1].append(spread(values, measure.show) if len(values) > 1 else None)
+    head = ["Optimizer", "Seeds", *(capitalized(measure.name) for measure in scores)]
+    return plain_table(head, rows) if rows else ""
+
+
+Cells = tuple[str, Callable[[float], str], Sequence[float | None]]  # title, how to show, values
+
+
+def sortable_table(title: str, names: Sequence[tuple[str, str]], columns: Sequence[Cells]) -> str:
+    """A row per name, given as it is shown and as it is sorted; a column of dashes is left out."""
+    used = [column for column in columns if any(value is not None for value in column[2])]
+    head = header(title, "ascending") + "".join(header(name, "descending") for name, _, _ in used)
+    rows = "".join(
+        f'<tr><th scope="row" data-value="{escape(key)}">{escape(name)}</th>'
+        + "".join(sortable_cell(values[place], show) for _, show, values in used)
+        + "</tr>"
+        for place, (name, key) in enumerate(names)
+    )
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(title)}">'
+        f'<table class="sortable"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    )
+
+
+def sortable_cell(value: float | None, show: Callable[[float], str]) -> str:
+    """One number, or a dash."""
+    if value is None:
+        return f"<td>{ABSENT}</td>"
+    return f'<td data-value="{value!r}">{escape(show(value))}</td>'

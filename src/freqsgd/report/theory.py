@@ -8,8 +8,6 @@ from typing import Any
 from freqsgd.documents import check_kind, read_document, theory
 from freqsgd.report.results import display_name
 
-__all__ = ["SIDES", "TAIL_RATES", "Improvement", "Theory", "TheoryRun", "read_theory"]
-
 SIDES = {"user": "users", "item": "items"}
 TAIL_RATES = {"exponential": "tau", "polynomial": "nu"}
 

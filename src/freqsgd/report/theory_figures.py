@@ -6,15 +6,22 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from freqsgd.report.figures import NO_BOX, figure, level_line, plotly_text, vertical_line
-from freqsgd.report.log_axis import log_axis, positive
-from freqsgd.report.style import Series, Style, styles
+from freqsgd.optimizers import Style
+from freqsgd.report.figures import (
+    NO_BOX,
+    figure,
+    level_line,
+    log_axis,
+    plotly_text,
+    positive,
+    vertical_line,
+)
+from freqsgd.report.style import Series, styles
 from freqsgd.report.theory import SIDES, Improvement, Theory, TheoryRun
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["TOKENS", "distribution", "error", "improvement"]
 
 TOKENS = Series("counted", "tokens")  # drawn where no optimizer is
 BOUND, COROLLARY, START = "dash", "dot", "dot"

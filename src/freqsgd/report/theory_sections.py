@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from freqsgd.report import theory_figures as figures
-from freqsgd.report.opening import command_html, footer_html, opening_html
-from freqsgd.report.page import Chart, Section, render
+from freqsgd.report.page import Chart, Section, command_html, footer_html, opening_html, render
 from freqsgd.report.picture import Panel, Picture
-from freqsgd.report.sortable import Cells, sortable_table
-from freqsgd.report.tables import plain_table
+from freqsgd.report.tables import Cells, plain_table, sortable_table
 from freqsgd.report.theory import SIDES, Theory
 from freqsgd.report.theory_words import headline, summarize, tail_words, theory_title
 from freqsgd.report.wording import capitalized, enumerate_words
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
     Way = Callable[[Theory, str], Figure | None]
 
-__all__ = ["render_theory", "theory_pictures"]
 
 SETTINGS = {
     "tail": "Tail",

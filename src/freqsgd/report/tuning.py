@@ -11,17 +11,6 @@ from freqsgd.documents.results import SweepPoint, Trial
 from freqsgd.report.results import Results, display_name
 from freqsgd.report.wording import enumerate_words, ratio
 
-__all__ = [
-    "CLOSE",
-    "GoodRange",
-    "Study",
-    "factor_words",
-    "good_range",
-    "good_rates",
-    "read_studies",
-    "tuned",
-]
-
 CLOSE = 0.002  # validation AUC below the best of a sweep that still counts as good
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from freqsgd.optimizers import Style
 from freqsgd.report.figures import BEST_SIZE, NO_BOX, OTHER_SIZE, figure, plotly_text, whole_ticks
 from freqsgd.report.results import Results
-from freqsgd.report.style import Style, styles
+from freqsgd.report.style import styles
 from freqsgd.report.tuning import Study
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["best_so_far", "rate_sensitivity", "so_far"]
 
 DEEPEST = 0.03  # validation AUC below the best that is shown
 FAINT = 0.3

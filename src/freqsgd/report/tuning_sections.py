@@ -15,7 +15,6 @@ from freqsgd.report.wording import enumerate_words, score
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["tuning_sections"]
 
 SETTING_NAMES = {
     "lr": "Learning rate",

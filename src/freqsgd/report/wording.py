@@ -6,27 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from statistics import mean, stdev
 
-__all__ = [
-    "capitalized",
-    "count_of",
-    "difference",
-    "duration",
-    "enumerate_words",
-    "factor",
-    "megabytes",
-    "named",
-    "often",
-    "percent",
-    "ratio",
-    "score",
-    "shortened",
-    "size",
-    "small_number",
-    "spread",
-    "thousands",
-    "times",
-]
-
 SPACE = "\N{NO-BREAK SPACE}"  # between a number and its unit
 SMALL_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 MOST_NAMES = 5  # that a sentence lists
