@@ -244,6 +244,8 @@ def entry(name, verdict, *answers, runs=("a",), data="real"):
 
 
 DOCUMENT = {
+    "schema": 1,
+    "kind": "paper",
     "figures": [
         entry("one", "agrees", True),
         entry("two", "agrees in part", True, False, None, runs=("a", "b"), data="stand-in"),

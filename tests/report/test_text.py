@@ -193,7 +193,7 @@ def test_similarity_is_told_with_its_coverage_and_its_error():
 
 @pytest.mark.parametrize(
     "similarity",
-    [None, {}, {"wordsim353": {"spearman": None, "pairs": 353, "covered": 2}}, {"wordsim353": 3}],
+    [None, {}, {"wordsim353": {"spearman": None, "pairs": 353, "covered": 2}}, {"wordsim353": {}}],
 )
 def test_without_a_correlation_there_is_no_word_on_similarity(similarity, tmp_path):
     results = make_text_results(make_text_run("sgd", similarity=similarity))

@@ -28,9 +28,8 @@ def print_results(results: dict[str, Any]) -> None:
     text = found.dataset.kind == "text"
     about, row = (_about_text, _of_text) if text else (_about_samples, _of_samples)
     console.print(f"\n{about(found.dataset, found.model)}")
-    if found.best_possible:
-        best_possible = found.best_possible["val_auc"]
-        console.print(f"best validation AUC that any model could reach: {best_possible:.4f}")
+    if (limit := found.best_possible.get("val_auc")) is not None:
+        console.print(f"best validation AUC that any model could reach: {limit:.4f}")
     console.print(_table([row(run) for run in found.runs], console.width))
     for run in found.runs:
         if run.error is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freqsgd.documents import SCHEMA
 from freqsgd.errors import DataError
 from freqsgd.inspection.options import InspectionOptions
 from freqsgd.optimizers import Rule, by_memory
@@ -21,7 +22,6 @@ from freqsgd.words.settings import TextSettings
 if TYPE_CHECKING:
     from freqsgd.inspection.counting import Counted, CountedField
 
-SCHEMA = 1
 _NO_WORD_RATE = "word vectors have default rates, which freqsgd train --model skipgram uses"
 
 

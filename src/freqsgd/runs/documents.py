@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from freqsgd.documents import SCHEMA
 from freqsgd.errors import DataError
 from freqsgd.optimizers import Rule
 from freqsgd.runs.machine import describe_machine
 
 __all__ = ["MODELS", "RESULTS", "check_empty", "check_names", "heading"]
 
-SCHEMA = 1
 RESULTS, MODELS = "results.json", "models"
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freqsgd.documents import SCHEMA
 from freqsgd.errors import DataError
 from freqsgd.rates import RateLaw, paper_rates
 from freqsgd.theory import bounds
@@ -66,7 +67,7 @@ def run(
     improvements = [improvement(settings, known, measured, name) for name in list(measured)[1:]]
     said = statements(settings, known, measured, improvements)
     return {
-        "schema": 1,
+        "schema": SCHEMA,
         "kind": "theory",
         "command": command,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
