@@ -365,10 +365,11 @@ def test_strings_from_outside_stay_text(tmp_path):
         skipped=[HOSTILE],
         days=[{"day": HOSTILE, "examples": 1, "ne": 0.9}],
         search=[*make_streamed("adagrad")["search"], failed],
-        batch_size=[HOSTILE],
     )
     page = elements(
-        make_one_pass(hostile, make_streamed("cfsgd"), dataset={"name": HOSTILE, "days": HOSTILE}),
+        make_one_pass(
+            hostile, make_streamed("cfsgd"), dataset={"name": HOSTILE, "days": [HOSTILE]}
+        ),
         tmp_path,
     )
     assert not page.of("img")

@@ -87,10 +87,10 @@ def test_words_table_command_and_machine_are_on_the_page(tmp_path):
 
 def test_strings_from_outside_stay_text(tmp_path):
     hostile = make_results(
-        make_run("sgd", optimizer=HOSTILE, stopped=HOSTILE, options={HOSTILE: HOSTILE}, lr=HOSTILE),
+        make_run("sgd", optimizer=HOSTILE, stopped=HOSTILE, options={HOSTILE: HOSTILE}),
         make_run("cfsgd", stopped="diverged", error=HOSTILE, state_rule=HOSTILE),
         dataset={"name": HOSTILE, "source": HOSTILE},
-        model={"name": HOSTILE, "dim": HOSTILE, "hidden": [HOSTILE]},
+        model={"name": HOSTILE},
         command=HOSTILE,
         created=HOSTILE,
         machine={"cpu": HOSTILE, "torch": HOSTILE},

@@ -303,8 +303,8 @@ def test_any_key_of_the_results_may_be_missing(key, tmp_path):
 def test_strings_from_outside_stay_text(tmp_path):
     hostile = make_text_results(
         make_text_run("sgd", similarity={HOSTILE: {"spearman": 0.5, "pairs": 9, "covered": 5}}),
-        model={"name": HOSTILE, "loss": HOSTILE, "window": HOSTILE, "negatives": HOSTILE},
-        dataset={"name": HOSTILE, "kind": "text", "words": HOSTILE, "tokens": HOSTILE},
+        model={"name": HOSTILE, "loss": HOSTILE},
+        dataset={"name": HOSTILE, "kind": "text"},
     )
     page = elements(hostile, tmp_path)
     assert not page.of("img")
