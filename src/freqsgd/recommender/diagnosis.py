@@ -39,12 +39,12 @@ def look(engine: Engine, data: Dataset, epoch: int, found: dict[str, Any]) -> No
 
 
 def _has_idle_vectors(model: FM) -> bool:
-    """An FM of one token a sample has no pairs: its vectors get no gradients but rounding."""
+    """Tell whether vectors get no gradients but rounding: an FM of one token has no pairs."""
     return sum(model.widths) == 1 and not model_of(model).network
 
 
 def describe_diagnosis(data: Dataset) -> dict[str, Any]:
-    """What the ``diagnosis`` of all runs of ``results.json`` has in common.
+    """Return what the ``diagnosis`` of all runs of ``results.json`` has in common.
 
     ``prediction`` is how many times larger SGD's bound on ``|grad f_k|^2`` is than FA-SGD's after
     the same number of iterations (:func:`freqsgd.theory.improvement.field_improvements`), for each
@@ -80,7 +80,7 @@ _FEWEST = 3  # points: two always lie on a line
 
 
 def row_moments(optimizer: str, state: Mapping[str, Tensor]) -> NDArray[np.float64] | None:
-    """The second moment of each token's vector, as the mean of its numbers.
+    """Return the second moment of each token's vector, as the mean of its numbers.
 
     Adagrad's sum of squared gradients, row-wise Adagrad's sum of their means, Adam's
     exponentially weighted mean (``exp_avg_sq``, without bias correction). Linear weights, the
@@ -95,7 +95,7 @@ def row_moments(optimizer: str, state: Mapping[str, Tensor]) -> NDArray[np.float
 
 
 def relate(counts: NDArray[Any], moments: NDArray[np.float64]) -> dict[str, float | None]:
-    """How closely second moments follow counts, over tokens that have both.
+    """Measure how closely second moments follow counts, over tokens that have both.
 
     The line is ``log(moment) = intercept + slope * log(count)``, by least squares.
 
@@ -121,7 +121,7 @@ def relate(counts: NDArray[Any], moments: NDArray[np.float64]) -> dict[str, floa
 
 
 def pearson(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
-    """Linear correlation; None for fewer than three pairs, and where all values are the same."""
+    """Return the linear correlation; None for fewer than three pairs or equal values."""
     if len(x) < _FEWEST:
         return None
     x, y = x - x.mean(), y - y.mean()
@@ -132,7 +132,7 @@ def pearson(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
 def line_fit(
     x: NDArray[np.float64], y: NDArray[np.float64]
 ) -> tuple[float | None, float | None, float | None]:
-    """Slope and intercept of the least-squares line, and the slope's standard error."""
+    """Return slope and intercept of the least-squares line, and the slope's standard error."""
     if len(x) < _FEWEST or x.min() == x.max():
         return None, None, None
     dx, dy = x - x.mean(), y - y.mean()
@@ -146,7 +146,7 @@ def line_fit(
 def scatter(
     counts: NDArray[Any], moments: NDArray[np.float64], sizes: Sequence[int]
 ) -> dict[str, list[float]]:
-    """Tokens to draw: ``count``, ``moment`` and the number of the ``field``.
+    """Return the tokens to draw: ``count``, ``moment`` and the number of the ``field``.
 
     At most 2,000, evenly spaced by rank from the most frequent to the rarest.
     """
@@ -200,7 +200,7 @@ def _as_it_predicts(model: FM) -> Iterator[None]:
 
 
 def buckets(counts: NDArray[Any]) -> list[tuple[int, int, NDArray[np.int64]]]:
-    """Tokens by how often they occur: from 1 to 1, 2 to 3, 4 to 7, ... times.
+    """Group tokens by how often they occur: from 1 to 1, 2 to 3, 4 to 7, ... times.
 
     Fields are pooled: the rate law and the theory ask how often a token occurs, not where. Tokens
     that never occur are in none; buckets without tokens are left out.
@@ -219,7 +219,7 @@ def buckets(counts: NDArray[Any]) -> list[tuple[int, int, NDArray[np.int64]]]:
 def bucket_norms(
     norms: tuple[NDArray[np.float64], NDArray[np.float64]], counts: NDArray[Any], samples: int
 ) -> list[dict[str, Any]]:
-    """Means over the tokens of each bucket.
+    """Return means over the tokens of each bucket.
 
     ``norm2`` is the mean of ``|grad f_k|^2`` for vectors; ``norm2_per_occurrence`` that of
     ``|grad f_k|^2 / p_k^2``, p_k = count / samples: the squared norm of the mean gradient over

@@ -354,7 +354,7 @@ def _check_floats(name: str, array: NDArray[Any] | None, of: str, count: int) ->
 
 
 def _mark_type(rule: Rule, counted: int) -> torch.dtype:
-    """Of counts that could come so far, or of marks alone."""
+    """Return the type of counts that could come so far, or of marks alone."""
     if rule.halflife is not None:
         return torch.float64
     return torch.int64 if rule.counts and counted >= WIDE else torch.int32
@@ -383,7 +383,7 @@ def _new_state(
 
 
 def _buffers(model: FM, batch_size: int) -> dict[str, NDArray[Any]]:
-    """What passes from the first phase of a step to the second."""
+    """Allocate what passes from the first phase of a step to the second."""
     return {
         "rows": np.empty((len(model.columns_start), batch_size), np.int64),
         "sums": np.empty((batch_size, model.dim), np.float32),
@@ -393,7 +393,7 @@ def _buffers(model: FM, batch_size: int) -> dict[str, NDArray[Any]]:
 
 
 def _network_optimizer(network: nn.Module, rule: Rule) -> torch.optim.Optimizer:
-    """Ordinary weights all move at one rate, which each step sets; weight decay is ordinary L2."""
+    """Return the network's optimizer: each step sets one rate for all weights, decay is L2."""
     options: dict[str, Any] = {"lr": rule.law.lr, "weight_decay": rule.weight_decay}
     if rule.facts.network == "Adam":
         return torch.optim.Adam(network.parameters(), **options)

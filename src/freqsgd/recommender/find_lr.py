@@ -39,7 +39,7 @@ SGD_SHARE = 1 / 2  # of the mean rate that cfsgd gives to tokens, which sgd give
 
 
 def with_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | None = None) -> Rule:
-    """The rule itself; one without a learning rate gets it, and the cap that goes with it."""
+    """Return the rule; one without a learning rate gets it, and the cap that goes with it."""
     if rule.lr is not None:
         return rule
     lr = find_lr(data, rule, settings, threads=threads)
@@ -47,7 +47,7 @@ def with_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | Non
 
 
 def find_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | None = None) -> float:
-    """A learning rate for a rule, whose own is ignored.
+    """Find a learning rate for a rule, whose own is ignored.
 
     Some rates are tried for a few steps each on a sample of the training rows; the one that lowers
     the loss most, times a share that depends on the optimizer, is the answer. Other rows and the
@@ -105,7 +105,7 @@ def find_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | Non
 
 
 def lowest(function: Callable[[float], float], reach: int = 12) -> tuple[float, float]:
-    """Where a function that falls, then rises is lowest, looked for from 0 outwards.
+    """Find where a function that falls, then rises is lowest, from 0 outwards.
 
     Steps of 2 find the valley, steps of 1 its floor, a parabola the place between.
 
@@ -136,7 +136,7 @@ def lowest(function: Callable[[float], float], reach: int = 12) -> tuple[float, 
 def _short_loss(
     model: FM, data: Dataset, rule: Rule, seed: int, batch: int, threads: int | None
 ) -> float:
-    """Loss on held-out rows after some steps."""
+    """Return the loss on held-out rows after some steps."""
     engine = engine_for(
         model,
         rule,
@@ -165,8 +165,10 @@ def _held_out_loss(predictor: Predictor, data: Dataset) -> float:
 
 
 def _sample(data: Dataset, batch: int, seed: int) -> Dataset:
-    """Some training rows, shuffled, with only the tokens that they hold: the search is cheap even
-    where tables are large or an optimizer changes all rows."""
+    """Take some training rows, shuffled, with only the tokens that they hold.
+
+    So the search is cheap even where tables are large or an optimizer changes all rows.
+    """
     train = data.splits.train
     chosen = np.random.Generator(np.random.PCG64([seed, 0, 1])).permutation(len(train))
     chosen = train[chosen[: (STEPS + HELD_OUT) * batch]]

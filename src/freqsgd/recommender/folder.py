@@ -70,7 +70,7 @@ def write_folder(
 
 
 def load_model(folder: Path) -> tuple[FM, dict[str, Any]]:
-    """The model of a folder, and what was saved beside its weights."""
+    """Return the model of a folder, and what was saved beside its weights."""
     path = folder / MODEL
     try:
         described = checkpoint.describe(path)
@@ -110,14 +110,14 @@ def part_files(folder: Path) -> list[Path]:
 
 
 def has_tokens(folder: Path) -> bool:
-    """Whether there are token dictionaries in a folder, or a part of them."""
+    """Tell whether there are token dictionaries in a folder, or a part of them."""
     from freqsgd.tables.encoder import DESCRIPTION, TOKENS
 
     return any((folder / name).exists() for name in (DESCRIPTION, TOKENS))
 
 
 def load_dictionary(folder: Path, model: FM, description: dict[str, Any]) -> Encoder:
-    """The token dictionaries of a folder; refuses a model whose tokens were hashed."""
+    """Return the token dictionaries of a folder; refuse a model whose tokens were hashed."""
     from freqsgd.tables.encoder import Encoder
 
     encoder = load_encoder(folder, model, description)

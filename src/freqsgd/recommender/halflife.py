@@ -43,13 +43,13 @@ class Halflife:
 
     @classmethod
     def of(cls, rule: Rule, state: dict[str, Tensor], batch_size: int) -> Halflife | None:
-        """For a rule; None if its counts do not fade."""
+        """Return the one for a rule; None if its counts do not fade."""
         if rule.halflife is None:
             return None
         return cls(rule.halflife, state["counts"], state["fading"], batch_size)
 
     def steps(self, samples: int) -> int:
-        """How many steps a call may take after so many samples: the origin moves at its start."""
+        """Return the most steps of a call after so many samples: the origin moves at its start."""
         passed = samples - int(self._about[1])
         return (self._reach - (passed if passed <= self._reach else 0)) // self.batch_size + 1
 

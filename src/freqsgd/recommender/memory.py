@@ -1,4 +1,4 @@
-"""What training will take of memory, reckoned before anything is allocated."""
+"""The memory that training will take, computed before anything is allocated."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class MemoryPlan:
         return [*sizes, inputs, 1]
 
     def __str__(self) -> str:
-        """The arithmetic in words."""
+        """Return the arithmetic in words."""
         deep = "" if self.hidden is None else " and the network"
         kept = f" + {_gb(self.kept * self.weights)} of the best so far" if self.kept else ""
         return (
@@ -112,7 +112,7 @@ def table_state(rule: Rule, rows: int, dim: int, counted: int, *, linear: bool =
 
 
 def counter_bytes(counted: int) -> int:
-    """Bytes of a counter that could come so far."""
+    """Return the bytes of a counter that could come so far."""
     return 4 if counted < WIDE else 8
 
 
@@ -125,7 +125,7 @@ def memory_plan(
     kept: int = 0,
     reading: int = 0,
 ) -> MemoryPlan:
-    """What training a new model would take.
+    """Return what training a new model would take.
 
     Args:
         fields: of a sample
@@ -178,7 +178,7 @@ def _advice(plan: MemoryPlan, available: int) -> str:
 
 
 def _most(plan: MemoryPlan, name: str, available: int) -> int:
-    """The largest value of one of the plan's numbers with which it fits; 0 if none does."""
+    """Return the largest value of one of the plan's numbers that fits; 0 if none does."""
     fits, too_many = 0, getattr(plan, name)
     while too_many - fits > 1:
         middle = (fits + too_many) // 2
@@ -200,14 +200,14 @@ _TEXT = 12  # times the text of a block
 
 
 def stream_plan(stream: Stream, rule: Rule, settings: Settings) -> MemoryPlan:
-    """What one pass over a stream would take."""
+    """Return what one pass over a stream would take."""
     rows = stream.summary()["rows"]
     reading = reading_bytes(stream, rows)
     return memory_plan(stream.fields, rule, settings, examples=rows, reading=reading)
 
 
 def reading_bytes(stream: Stream, rows: int | None) -> int:
-    """About what the blocks take that are on their way.
+    """Estimate the bytes of the blocks that are on their way.
 
     Args:
         stream: the examples

@@ -220,7 +220,7 @@ class StreamRun(Run):
         check_loss(found, constant, self.trainer.steps - 1, "a constant prediction")
 
     def _batches(self, first: int, last: int) -> Iterator[Batch]:
-        """The examples of some days, from where to go on."""
+        """Yield the examples of some days, from where to go on."""
         with closing(cast(Any, self.stream.chunks(first, last, self.position))) as chunks:
             yield from batches(self._counted(chunks), self.settings.batch_size)
 
@@ -325,7 +325,7 @@ def _check(rule: Rule, settings: Settings) -> None:
 
 
 def _days_to_learn(stream: Stream, plan: Pass) -> int:
-    """How many days are learned from; the others are for evaluation."""
+    """Return how many days are learned from; the others are for evaluation."""
     days = len(stream.days)
     if days == 1:
         return 1
@@ -381,13 +381,13 @@ class StreamTrainer(Protocol):
         """Take one step; ``logits`` takes the log odds before it."""
 
     def predict(self, ids: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Log odds of samples."""
+        """Return the log odds of samples."""
 
     def finite(self) -> bool:
-        """Whether all weights are numbers."""
+        """Tell whether all weights are finite."""
 
     def agreed(self, flag: bool) -> bool:
-        """Whether any process has the flag."""
+        """Tell whether any process has the flag."""
 
     def save(self, folder: Path, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
         """Write a checkpoint, with some tensors of the run."""

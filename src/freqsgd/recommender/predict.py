@@ -73,7 +73,7 @@ class Predictor:
     def predict(
         self, ids: NDArray[np.int32], rows: NDArray[np.int64] | None = None
     ) -> NDArray[np.float32]:
-        """Log odds of samples: of the named rows, or of all."""
+        """Return the log odds of samples: of the named rows, or of all."""
         check_samples(ids, rows, self.model)
         logits = np.empty(len(ids) if rows is None else len(rows), np.float32)
         if len(logits):
@@ -94,7 +94,7 @@ class Predictor:
         self._run(job, ids)
 
     def _job(self, ids: NDArray[np.int32], order: NDArray[np.int64] | None) -> Any:
-        """A record for the kernel: samples, which have been checked, and model."""
+        """Return a record for the kernel: samples, which have been checked, and model."""
         job = np.zeros(1, JOB)
         job["units"] = job["bad_step"] = job["bad_id"] = -1
         job["ids"] = ids.ctypes.data
@@ -109,7 +109,7 @@ class Predictor:
         return job
 
     def _team(self, batch: int, kind: tuple[bool, bool]) -> Team:
-        """The threads for batches of this size, and calls that go forward, update, or both."""
+        """Return the threads for batches of this size and a kind of call."""
         if batch * len(self._starts) * self.model.dim < _SMALL:
             return Team(1)
         return self._teams.setdefault(kind, Team(self.threads))
@@ -142,7 +142,7 @@ class DeepPredictor(Predictor):
     def predict(
         self, ids: NDArray[np.int32], rows: NDArray[np.int64] | None = None
     ) -> NDArray[np.float32]:
-        """Log odds of samples: of the named rows, or of all."""
+        """Return the log odds of samples: of the named rows, or of all."""
         check_samples(ids, rows, self.model)
         training = self.model.training
         self.model.eval()
@@ -182,7 +182,7 @@ def check_samples(ids: NDArray[Any], order: NDArray[Any] | None, model: FM) -> N
 
 
 def _spans(model: FM) -> NDArray[np.int64]:
-    """First and last column, first and last row of each field."""
+    """Return first and last column, first and last row of each field."""
     columns, rows = np.cumsum([0, *model.widths]), np.cumsum([0, *model.sizes])
     return np.ascontiguousarray(
         np.stack([columns[:-1], columns[1:], rows[:-1], rows[1:]], 1), np.int64
@@ -192,7 +192,7 @@ def _spans(model: FM) -> NDArray[np.int64]:
 def probabilities(
     folder: Path, file: str, dialect: Dialect = BY_NAME
 ) -> Iterator[NDArray[np.float32]]:
-    """Probabilities of the rows of a file, some thousand at a time; refuses malformed rows."""
+    """Yield probabilities of the rows of a file, some thousand at a time."""
     if holds_words(folder):
         raise DataError(f"{folder} holds word vectors, which predict no label: see neighbors")
     model, description = load_model(folder)

@@ -38,7 +38,7 @@ def check_optimizer(rule: Rule) -> None:
 
 
 def candidates(rule: Rule, batch_size: int) -> list[Rule]:
-    """The rule at its own learning rate, or at each of its optimizer's grid.
+    """Return the rule at its own learning rate, or at each of its optimizer's grid.
 
     Where batches are counted, rates of the grid are times the root of the batch size.
 
@@ -113,7 +113,7 @@ def best_of(
 
 
 def _loss(record: dict[str, Any]) -> float:
-    """What the best rate has least of; a rate that diverged is worse than any other."""
+    """Return what the best rate has least of; one that diverged is worse than any other."""
     ne = record["train_ne"]
     return float("inf") if ne is None or "error" in record else float(ne)
 
@@ -137,7 +137,7 @@ class RateStore:
         self._folder, self._shared = folder, shared
 
     def place(self, rule: Rule) -> Path:
-        """The folder in which a rate is trained."""
+        """Return the folder in which a rate is trained."""
         return self._folder / RATES / f"{rule.optimizer}-{rule.lr:g}"
 
     def check_rates(self, rules: list[Rule]) -> None:
@@ -154,7 +154,7 @@ class RateStore:
             )
 
     def record(self, rule: Rule) -> dict[str, Any] | None:
-        """The record of a rate that is finished."""
+        """Return the record of a rate that is finished."""
         path = self._path(rule)
         if not path.exists():
             return None
@@ -178,7 +178,7 @@ class RateStore:
         write_json(self._path(rule), content)
 
     def settle(self, rule: Rule, model: Path, best: bool) -> None:
-        """The folder of a finished rate becomes that of the model if it is the best, or goes."""
+        """Make a finished rate's folder that of the model if it is the best; else remove it."""
         place = self.place(rule)
         if not place.exists():
             return

@@ -39,7 +39,7 @@ class Range:
 
 
 def search_space(optimizer: str, settings: Settings, lr: float) -> dict[str, Range]:
-    """The settings that are searched for an optimizer, around a learning rate.
+    """Return the settings that are searched for an optimizer, around a learning rate.
 
     ``decay_epochs`` are those over which the learning rate falls to 0, else it is constant;
     ``max_lr_ratio`` is the cap on a row's rate over the learning rate; ``typical_decay`` is the
@@ -65,13 +65,13 @@ def search_space(optimizer: str, settings: Settings, lr: float) -> dict[str, Ran
 
 
 def typical_frequency(data: Dataset) -> float:
-    """The geometric mean of the frequencies of the tokens that training meets."""
+    """Return the geometric mean of the frequencies of the tokens that training meets."""
     counts = data.token_counts[data.token_counts > 0]
     return float(np.exp(np.average(np.log(counts / len(data.splits.train)), weights=counts)))
 
 
 def default(space: Mapping[str, Range]) -> Point:
-    """A point that is worth trying first: a learning rate, and nothing else."""
+    """Return a point that is worth trying first: a learning rate, and nothing else."""
     return {name: each.plain for name, each in space.items()}
 
 
@@ -90,7 +90,7 @@ def suggest(trial: Any, space: Mapping[str, Range]) -> Point:
 
 
 def parameters(point: Point, space: Mapping[str, Range]) -> dict[str, Any]:
-    """What Optuna calls a point: :func:`suggest` backwards."""
+    """Return what Optuna calls a point: :func:`suggest` backwards."""
     named: dict[str, Any] = {}
     for name, each in space.items():
         if each.optional:
@@ -102,7 +102,7 @@ def parameters(point: Point, space: Mapping[str, Range]) -> dict[str, Any]:
 
 
 def point_of(parameters: Mapping[str, Any], space: Mapping[str, Range]) -> Point:
-    """A point from what Optuna calls it."""
+    """Return a point from what Optuna calls it."""
     found = {name: parameters.get(name) for name in space}
     return {name: None if value == space[name].off else value for name, value in found.items()}
 
@@ -114,7 +114,7 @@ def _switch(name: str) -> str:
 def apply(
     point: Point, optimizer: str, settings: Settings, frequency: float
 ) -> tuple[Rule, Settings]:
-    """The rule and the settings that a point stands for; ``frequency`` is a typical token's."""
+    """Return the rule and settings of a point; ``frequency`` is a typical token's."""
     values: dict[str, Any] = dict(point)
     decay_epochs, ratio = values.pop("decay_epochs"), values.pop("max_lr_ratio", None)
     settings = replace(settings, init_scale=values.pop("init_scale"))

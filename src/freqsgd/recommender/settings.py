@@ -176,7 +176,7 @@ def preset(name: str, dataset: str | None, model: str, optimizer: str) -> Mappin
 
 
 def text_preset(name: str, model: str, loss: str, optimizer: str) -> Mapping[str, Any]:
-    """Options of word vectors, whatever the text.
+    """Return options of word vectors, whatever the text.
 
     Example:
         >>> text_preset("paper", "cbow", "softmax", "adam")

@@ -185,7 +185,7 @@ class _Run(EpochRun[FM]):
         self.model = model_folder.load_model(folder)[0]
 
     def _predict(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
-        """Log odds and labels."""
+        """Return log odds and labels."""
         return self.engine.predict(self.data.ids, rows), self.data.labels[rows]
 
     def _metrics(

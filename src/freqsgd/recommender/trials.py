@@ -58,7 +58,7 @@ class Outcome:
 
 
 def propose(history: Sequence[Outcome], space: Mapping[str, Range], seed: int, name: str) -> Point:
-    """The point of the next trial: what TPE makes of the trials before.
+    """Return the point of the next trial: what TPE makes of the trials before.
 
     It follows from the trials, the seed and the name alone, so that a trial which was cut off is
     the same when it is taken again.
@@ -73,7 +73,7 @@ def propose(history: Sequence[Outcome], space: Mapping[str, Range], seed: int, n
 
 
 def freeze(outcome: Outcome, space: Mapping[str, Range]) -> Any:
-    """A trial of Optuna's. Failed ones would teach TPE nothing, so a diverged one has a value."""
+    """Return a trial of Optuna's; a diverged one has a value, for TPE ignores failed ones."""
     import optuna
 
     given = parameters(outcome.point, space)
@@ -91,7 +91,7 @@ def freeze(outcome: Outcome, space: Mapping[str, Range]) -> Any:
 
 
 def thaw(trial: Any, space: Mapping[str, Range]) -> Outcome:
-    """:func:`freeze` backwards."""
+    """Undo :func:`freeze`."""
     return Outcome(
         point_of(trial.params, space),
         state=trial.user_attrs["state"],
@@ -101,7 +101,7 @@ def thaw(trial: Any, space: Mapping[str, Range]) -> Outcome:
 
 
 def hopeless(curve: Sequence[float], fall: int | None, others: Sequence[Sequence[float]]) -> bool:
-    """Whether a trial should stop.
+    """Tell whether a trial should stop.
 
     It should if its best validation AUC is among the lowest quarter of what trials that came to
     their end had reached after as many epochs; one that ended sooner counts with its best.
@@ -140,7 +140,7 @@ def need_optuna() -> None:
 
 
 def holds_search(path: Path) -> bool:
-    """Whether a file is a storage with studies of ``freqsgd tune``."""
+    """Tell whether a file is a storage with studies of ``freqsgd tune``."""
     query = "SELECT count(*) FROM study_user_attributes WHERE key = ?"
     try:
         with closing(sqlite3.connect(path)) as connection:
@@ -172,7 +172,7 @@ class Storage:
             self._check_same(about)
 
     def trials(self, study: str, space: Mapping[str, Range]) -> list[Outcome]:
-        """The trials of a study, in their order."""
+        """Return the trials of a study, in their order."""
         with self._errors():
             return [thaw(trial, space) for trial in self._study(study).trials]
 

@@ -87,13 +87,13 @@ class SearchState:
     runs: list[dict[str, Any]] = field(default_factory=list)
 
     def best_trial(self, name: str) -> int | None:
-        """The number of the best trial that came to its end."""
+        """Return the number of the best trial that came to its end."""
         trials = self.trials[name]
         ended = [number for number, trial in enumerate(trials) if trial.state == COMPLETE]
         return max(ended, key=lambda number: trials[number].curve[-1], default=None)
 
     def best(self, name: str) -> Outcome | None:
-        """The best trial, or the same at a learning rate of the sweep that did better."""
+        """Return the best trial, or the same at a rate of the sweep that did better."""
         number = self.best_trial(name)
         if number is None:
             return None
@@ -103,7 +103,7 @@ class SearchState:
     def progress(
         self, name: str, job: str, *, part: float = 0.0, outcome: Outcome | None = None
     ) -> TuneProgress:
-        """Where the search is, with a part of a job done."""
+        """Return where the search is, with a part of a job done."""
         best = self.best(name)
         done = sum(map(len, (*self.trials.values(), *self.sweeps.values()))) + len(self.runs)
         return TuneProgress(
@@ -117,7 +117,7 @@ class SearchState:
         )
 
     def _seconds_left(self) -> float | None:
-        """As if each job that is left took as long as the optimizer's trials did."""
+        """Estimate: each job that is left takes as long as the optimizer's trials did."""
         seconds = 0.0
         for name, trials in self.trials.items():
             if not trials:
@@ -130,7 +130,7 @@ class SearchState:
         return seconds
 
     def study(self, name: str) -> dict[str, Any]:
-        """An optimizer's search, for ``results.json``."""
+        """Describe an optimizer's search for ``results.json``."""
         trials, number, best = self.trials[name], self.best_trial(name), self.best(name)
         listed = [_listed(place, trial) for place, trial in enumerate(trials)]
         study = {"optimizer": name, "trials": listed, "best": None, "lr_sweep": []}
@@ -143,7 +143,7 @@ class SearchState:
 
 
 def _listed(number: int, trial: Outcome) -> dict[str, Any]:
-    """A trial, for ``results.json``."""
+    """Describe a trial for ``results.json``."""
     return {
         "number": number,
         "value": trial.value,
@@ -264,7 +264,7 @@ class _Search:
             raise DataError(f"{out} holds {most} trials an optimizer: ask for as many or more")
 
     def _about(self) -> dict[str, Any]:
-        """What trials depend on."""
+        """Return what trials depend on."""
         settings = asdict(self.settings) | {"hidden": list(self.settings.hidden)}
         for name in ("init_scale", "lr_decay", "checkpoint_steps"):
             del settings[name]
@@ -385,6 +385,6 @@ class _Search:
 
 
 def _part(progress: Progress, record: dict[str, Any]) -> float:
-    """How much of a run is done, if it lasts as long as it may."""
+    """Return how much of a run is done, if it lasts as long as it may."""
     epochs = progress.epoch + progress.step / progress.steps
     return 0.0 if record["stopped"] else epochs / record["epochs_planned"]

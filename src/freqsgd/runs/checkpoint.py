@@ -1,7 +1,7 @@
 """Tensors and a description in one safetensors file, which is whole or not there.
 
 A table may take more than half of the memory: tensors are written from where they are, and read
-into where they shall be.
+into their place.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def save(path: Path, tensors: Mapping[str, Tensor], description: dict[str, Any])
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """The description in a file, without its tensors, which are not checked yet."""
+    """Return the description in a file, without its tensors, which are not checked yet."""
     return _open(path)[0]
 
 
@@ -98,7 +98,7 @@ def check_folder(folder: Path) -> None:
 
 
 def digest(path: Path) -> str:
-    """Tells the content of a file from others, without a check that it is so."""
+    """Return the digest of a file's content, as the file states it: it is not checked."""
     return _open(path)[1].get("digest", "")
 
 
@@ -123,7 +123,7 @@ def load(
 
 
 def read_in_blocks(path: Path) -> Iterator[tuple[str, int, Tensor]]:
-    """Name, first row and rows of blocks of all tensors, which may be larger than the memory.
+    """Yield name, first row and rows of blocks of all tensors, of any size.
 
     That the file was not changed is known when the last block was taken, and refused then.
     """
@@ -158,7 +158,7 @@ def _damaged(path: Path, error: Exception) -> DataError:
 
 
 def _open(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """The description and the metadata it came from, of a file of the right length and format.
+    """Return description and metadata of a file of the right length and format.
 
     All but the numbers of the tensors is what was written: it is safe to make room for them. Files
     of earlier versions do not tell, and are checked as a whole by :func:`load` alone.
@@ -187,7 +187,7 @@ def _open(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
 def _write(file: BufferedWriter, tensors: dict[str, Tensor], text: str) -> str:
     digest = _Digest(text)
     file.write(_header(tensors, text, digest.text()))  # of the right length
-    with ThreadPoolExecutor(1) as pool:  # the digest is reckoned while the disk is busy
+    with ThreadPoolExecutor(1) as pool:  # the digest is computed while the disk is busy
         for name in sorted(tensors):
             pool.submit(digest.name, name, tensors[name].dtype, tensors[name].shape)
             for block in _blocks(tensors[name]):
@@ -209,12 +209,12 @@ def _head(text: str, shapes: Mapping[str, tuple[torch.dtype, Sequence[int]]]) ->
 
 
 def _order(tensors: Mapping[str, Tensor]) -> list[str]:
-    """Names in the order of the file: wide numbers first, so that all are aligned."""
+    """Sort names as the file has them: wide numbers first, so that all are aligned."""
     return sorted(tensors, key=lambda name: (-tensors[name].itemsize, name))
 
 
 def _header(tensors: dict[str, Tensor], text: str, digest: str) -> bytes:
-    """Length and JSON, as the safetensors format has them."""
+    """Return length and JSON, as the safetensors format has them."""
     head = _head(text, {name: (tensor.dtype, tensor.shape) for name, tensor in tensors.items()})
     content: dict[str, Any] = {"__metadata__": {"freqsgd": text, "digest": digest, _HEAD: head}}
     end = 0
@@ -232,7 +232,7 @@ def _read(file: BufferedReader, into: Mapping[str, Tensor], digest: _Digest) -> 
     header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
     first = file.tell()
     tensors = {}
-    with ThreadPoolExecutor(1) as pool:  # the digest is reckoned while the disk is busy
+    with ThreadPoolExecutor(1) as pool:  # the digest is computed while the disk is busy
         for name in sorted(header.keys() - {"__metadata__"}):
             about = header[name]
             tensors[name] = tensor = _place(name, about, into)
@@ -246,7 +246,7 @@ def _read(file: BufferedReader, into: Mapping[str, Tensor], digest: _Digest) -> 
 
 
 def _place(name: str, about: dict[str, Any], into: Mapping[str, Tensor]) -> Tensor:
-    """Where a tensor is read to."""
+    """Return the tensor to read into."""
     shape, kind = tuple(about["shape"]), _BY_NAME[about["dtype"]]
     given = into.get(name)
     fits = given is not None and (given.shape, given.dtype) == (shape, kind)
@@ -256,7 +256,7 @@ def _place(name: str, about: dict[str, Any], into: Mapping[str, Tensor]) -> Tens
 
 
 def _blocks(tensor: Tensor) -> Iterable[memoryview]:
-    """The tensor's own bytes, some at a time."""
+    """Return the tensor's own bytes, some at a time."""
     flat = tensor.view(-1).view(torch.uint8).numpy().data
     return (flat[start : start + _BLOCK] for start in range(0, len(flat), _BLOCK))
 

@@ -108,7 +108,7 @@ class EpochRun(Run, Generic[M]):
     # ---- what is trained on what -----------------------------------------------------------------
 
     def after_epoch(self) -> None:
-        """What is done when an epoch has been recorded, and not timed."""
+        """Do what is not timed after an epoch has been recorded."""
 
     @abstractmethod
     def train_steps(
@@ -118,19 +118,19 @@ class EpochRun(Run, Generic[M]):
 
     @abstractmethod
     def mean_loss(self, losses: NDArray[np.float64]) -> float:
-        """The mean over the samples of the epoch's first steps, whose losses are given."""
+        """Return the mean over the samples of the epoch's first steps, given their losses."""
 
     @abstractmethod
     def validate(self) -> dict[str, float | None]:
-        """What an epoch's entry says of the validation part; raises if the model diverged."""
+        """Return what an epoch's entry says of validation; raise if the model diverged."""
 
     @abstractmethod
     def better(self, epoch: dict[str, Any], best: dict[str, Any]) -> bool:
-        """Whether an epoch is better than the best so far."""
+        """Tell whether an epoch is better than the best so far."""
 
     @abstractmethod
     def test(self, best: dict[str, Any] | None) -> dict[str, Any]:
-        """What the record says in the end, the model being that of the best epoch, if any."""
+        """Return what the record says in the end; the model is that of the best epoch, if any."""
 
     @abstractmethod
     def save_model(self, folder: Path, description: dict[str, Any]) -> None:
@@ -189,7 +189,7 @@ class EpochRun(Run, Generic[M]):
             start = time.perf_counter()
 
     def _lr(self, step: int) -> float:
-        """The learning rate of a step, counted from the start of the run."""
+        """Return the learning rate of a step, counted from the start of the run."""
         lr, epochs, steps = self.rule.law.lr, self.planned, self.progress.steps
         if self.settings.lr_decay == "constant":
             return lr

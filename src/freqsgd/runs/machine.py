@@ -41,7 +41,7 @@ _FILES = {  # limit, use, and the part of the use that is files and can be given
 
 
 def available_memory(root: Path = Path("/")) -> int | None:
-    """The least that the machine and the control groups of this process leave; None if unknown."""
+    """Return the bytes that machine and control groups leave this process; None if unknown."""
     found = [*_of_machine(root), *_of_groups(root)]
     return min(found) if found else None
 
@@ -53,7 +53,7 @@ def forget_peak() -> None:
 
 
 def peak_memory() -> int | None:
-    """The most that this process has held since :func:`forget_peak`; None if unknown."""
+    """Return the most that this process has held since :func:`forget_peak`, if known."""
     return next(_kilobytes(Path("/proc/self/status"), "VmHWM:"), None)
 
 
@@ -76,7 +76,7 @@ def _of_groups(root: Path) -> Iterator[int]:
 
 
 def _left(folder: Path, limit: str, use: str, files: str) -> Iterator[int]:
-    """What one control group leaves, if it has a limit."""
+    """Yield what one control group leaves, if it has a limit."""
     for most in _lines(folder / limit):
         if most.isdigit():
             used = sum(int(line) for line in _lines(folder / use))

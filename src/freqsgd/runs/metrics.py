@@ -15,7 +15,7 @@ _FEWEST = 3  # pairs: of two, any order is all or nothing
 
 
 def auc(scores: NDArray[Any], labels: NDArray[Any]) -> float | None:
-    """The chance that a positive scores above a negative, ties counting half; exact.
+    """Return the chance that a positive scores above a negative, ties counting half.
 
     None where there are no positives or no negatives, or a score is not a number.
 
@@ -36,18 +36,18 @@ def auc(scores: NDArray[Any], labels: NDArray[Any]) -> float | None:
 def cross_entropy(
     logits: NDArray[Any], labels: NDArray[Any], weights: NDArray[Any] | None = None
 ) -> float:
-    """Mean loss of log odds, in nats."""
+    """Return the mean loss of log odds, in nats."""
     z = logits.astype(np.float64)
     return float(np.average(np.logaddexp(0.0, np.where(labels == 1, -z, z)), weights=weights))
 
 
 def normalized_entropy(loss: float, labels: NDArray[Any]) -> float | None:
-    """A loss over that of always predicting the base rate; below 1 is better than that."""
+    """Return a loss over that of always predicting the base rate; below 1 is better."""
     return normalized(loss, int(labels.sum()), len(labels))
 
 
 def frequency_classes(counts: NDArray[Any], sizes: list[int]) -> NDArray[np.int8]:
-    """Whether each row of a table is head (0), torso (1) or tail (2) of its field.
+    """Tell whether each row of a table is head (0), torso (1) or tail (2) of its field.
 
     The tokens that cover the first 80% of a field's occurrences are its head, those of the next
     15% its torso, the rest its tail.
@@ -69,13 +69,13 @@ def frequency_classes(counts: NDArray[Any], sizes: list[int]) -> NDArray[np.int8
 def auc_by_frequency(
     logits: NDArray[Any], labels: NDArray[Any], classes: NDArray[np.int8]
 ) -> dict[str, float | None]:
-    """AUC of the samples of each class; ``classes`` are those of the samples' rarest tokens."""
+    """Return the AUC of each class; a sample's is that of its rarest token."""
     chosen = ((name, classes == k) for k, name in enumerate(CLASSES))
     return {name: auc(logits[rows], labels[rows]) for name, rows in chosen}
 
 
 def spearman(a: NDArray[Any], b: NDArray[Any]) -> float | None:
-    """Rank correlation, tied values sharing the mean of their ranks.
+    """Return the rank correlation, tied values sharing the mean of their ranks.
 
     None for fewer than three pairs, and where all values are the same or one is not finite.
 
@@ -132,20 +132,20 @@ class Progressive:
         self.positives += int(labels.sum())
 
     def end_batch(self, seconds: float) -> None:
-        """The examples of a batch are all taken in: its window may have ended."""
+        """End the window, if the examples of a batch complete it."""
         before = self.windows[-1]["examples"] if self.windows else 0
         if self.examples // self.window > before // self.window:
             self._end_window(seconds)
 
     def end(self, seconds: float) -> None:
-        """All examples are taken in."""
+        """End the last window and day."""
         if self.examples > (self.windows[-1]["examples"] if self.windows else 0):
             self._end_window(seconds)
         self._end_day()
         self._day = -1
 
     def lifetime(self) -> dict[str, float | None]:
-        """Metrics of all examples so far."""
+        """Return metrics of all examples so far."""
         self._fold()
         return self._tallies["whole"].metrics()
 

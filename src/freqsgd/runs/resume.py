@@ -1,4 +1,4 @@
-"""What a run may go on from."""
+"""What a run may go on from, and whether its options are the same."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BEFORE = {"count": "occurrence"}  # what holds for files that are older than th
 
 
 def used_for(folder: Path, resume: bool) -> str | None:
-    """The file that a run goes on from; refuses a folder in use unless it is to be resumed."""
+    """Return the file that a run goes on from; refuse a used folder unless resuming."""
     used = [name for name in (MODEL, CHECKPOINT) if (folder / name).exists()]
     if used and not resume:
         raise DataError(
@@ -99,12 +99,12 @@ def refusing_others(path: Path) -> Iterator[None]:
 
 
 def in_parts(**parts: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors of all parts of a checkpoint, by part and name."""
+    """Return the tensors of all parts of a checkpoint, by part and name."""
     return {f"{part}.{k}": v for part, tensors in parts.items() for k, v in tensors.items()}
 
 
 def part_of(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
-    """The tensors of one part, by their own names."""
+    """Return the tensors of one part, by their own names."""
     prefix = f"{part}."
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
