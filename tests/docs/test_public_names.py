@@ -16,6 +16,7 @@ LAZY = {"DeepFMClassifier", "FMClassifier", "Word2Vec"}  # names of freqsgd that
 INSIDE = {  # parts of the package that no page lists, and why
     "_lazy": "imports names of packages",
     "cli": "docs/cli.md shows its commands",
+    "documents": "docs/results.md says what is in them",
     "files": "may change",
     "kernels": "may change",
     "optim": "its names are those of freqsgd",
