@@ -13,20 +13,11 @@ from typing import Any
 from freqsgd.rates import RateLaw, check_counting
 
 __all__ = [
-    "ADAGRAD",
-    "ADAM",
-    "CAPPED",
-    "COUNTER_SGD",
-    "COUNTING",
-    "LAW",
     "OPTIMIZERS",
-    "ROWWISE_ADAGRAD",
-    "WIDE",
     "Optimizer",
     "Rule",
     "State",
     "Style",
-    "by_memory",
 ]
 
 WIDE = 2**31  # counts that could come to so many have 64 bits

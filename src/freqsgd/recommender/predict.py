@@ -26,7 +26,6 @@ from freqsgd.tables.days import named_paths
 from freqsgd.tables.dialect import BY_NAME, Dialect
 
 __all__ = [
-    "BLOCK",
     "DeepPredictor",
     "Predictor",
     "check_samples",

@@ -17,12 +17,8 @@ from freqsgd.optimizers import Rule
 from freqsgd.runs.resume import check_options
 
 __all__ = [
-    "RATES",
-    "RateStore",
-    "best_of",
     "candidates",
     "capped",
-    "check_optimizer",
 ]
 
 _MOST = 0.03

@@ -41,7 +41,7 @@ from freqsgd.runs.documents import MODELS, RESULTS
 from freqsgd.runs.epochs import Progress
 from freqsgd.tables.dataset import Dataset
 
-__all__ = ["SWEEP", "SearchState", "TuneProgress", "check_request", "tune"]
+__all__ = ["SearchState", "TuneProgress", "check_request", "tune"]
 
 SWEEP = tuple(2.0**k for k in range(-4, 5))  # times the best trial's learning rate
 

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from freqsgd.errors import DataError
 from freqsgd.theory.checks import Array, scipy
 
-__all__ = ["FAMILIES", "Family", "SplitCounts", "TailFit", "fit_tail", "split_occurrences"]
+__all__ = ["Family", "SplitCounts", "TailFit", "fit_tail", "split_occurrences"]
 
 FEWEST = 20  # tokens
 FEWEST_RANKED = 10  # of these in the half that ranks them, and in a tail
