@@ -16,7 +16,7 @@ EXAMPLES = TESTS.parent / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 ELSEWHERE = {  # scripts that need a folder of data, or several processes
     "film_neighbours.py": TESTS / "estimators" / "test_example.py",
-    "torchrec_own_model.py": TESTS / "distributed" / "test_torchrec_example.py",
+    "torchrec_own_model.py": TESTS / "torchrec" / "test_torchrec_example.py",
 }
 
 

@@ -5,14 +5,13 @@ import math
 from dataclasses import asdict
 
 import pytest
-from freqsgd.recommender.presets import preset
-from freqsgd.recommender.stream_pass import candidates
 
 from freqsgd.errors import DataError
 from freqsgd.optimizers import CAPPED, COUNTING, OPTIMIZERS, Optimizer, Rule, State, by_memory
 from freqsgd.recommender.find_lr import find_lr
+from freqsgd.recommender.rate_grid import candidates
 from freqsgd.recommender.search_space import search_space
-from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.settings import Settings, preset
 from freqsgd.words.settings import TextSettings, check_rule
 from tests.recommender.made_up import dataset
 

@@ -297,6 +297,8 @@ def test_a_narrow_screen_has_lines_per_figure(monkeypatch, capsys, columns):
 def test_a_reason_that_runs_share_is_said_once(monkeypatch, capsys):
     same = {"status": "no data", "why": "get it"}
     document = {
+        "schema": 1,
+        "kind": "paper",
         "figures": [entry("f", "not measured", None, None, runs=("a", "b"), data="none")],
         "runs": {"a": same, "b": same},
     }

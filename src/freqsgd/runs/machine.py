@@ -20,7 +20,7 @@ def describe_machine(threads: int | None = None) -> dict[str, Any]:
         "cpu": _processor(),
         "cores": os.cpu_count(),
         "threads": threads or torch.get_num_threads(),
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),
         "python": platform.python_version(),
     }
 
