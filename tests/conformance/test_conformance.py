@@ -320,6 +320,7 @@ def test_zero_grad_of_either_kind_stops_movement(name, set_to_none):
 @pytest.mark.parametrize("name", [n for n in OURS if "plain" not in n])
 def test_the_fused_step_agrees_with_the_plain_one(name):
     """To 1e-6 relative, on a table large enough for several threads, with many duplicates."""
+    torch.set_num_threads(2)
     make, lr, _ = OPTIMIZERS[name]
     rows = ROWS if name.startswith("fasgd") else 700
     results = []

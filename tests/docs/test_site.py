@@ -17,7 +17,10 @@ pytestmark = pytest.mark.ci
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
+    """The documentation: what ``make test`` has just built, or built now."""
     pytest.importorskip("mkdocs")
+    if built := os.environ.get("FREQSGD_SITE"):
+        return ROOT / built
     folder = tmp_path_factory.mktemp("site")
     subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],

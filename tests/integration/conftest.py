@@ -7,15 +7,6 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from tests.integration.ranks import Ranks
-
-
-@pytest.fixture(scope="module")
-def ranks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ranks]:
-    ranks = Ranks(tmp_path_factory.mktemp("ranks"))
-    yield ranks
-    ranks.close()
-
 
 @pytest.fixture
 def _restore_threads() -> Iterator[None]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 STEP = """
 import sys, torch, freqsgd
@@ -28,18 +31,25 @@ def start(dtype: str, cache: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", STEP, dtype], env=environment)
 
 
-def test_kernels_of_different_types_never_share_a_file(tmp_path):
-    """Processes that compile at the same time would overwrite each other's entries in one."""
-    for process in [start("float32", tmp_path), start("float64", tmp_path)]:
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Kernels of two types, from processes that compile at the same time."""
+    folder = tmp_path_factory.mktemp("cache")
+    for process in [start("float32", folder), start("float64", folder)]:
         assert process.wait(120) == 0
-    names = [path.name.split("-")[0] for path in tmp_path.rglob("*.nbi")]
+    return folder
+
+
+def test_kernels_of_different_types_never_share_a_file(cache: Path) -> None:
+    """Processes that compile at the same time would overwrite each other's entries in one."""
+    names = [path.name.split("-")[0] for path in cache.rglob("*.nbi")]
     assert len(names) == len(set(names))
     for kind in ("float32", "float64"):
         assert any(f"update_{kind}_int32_int32" in name for name in names)
 
 
-def test_damaged_cache_files_are_compiled_around(tmp_path):
-    assert start("float32", tmp_path).wait(120) == 0
-    for path in [*tmp_path.rglob("*.nbi"), *tmp_path.rglob("*.nbc")]:
+def test_damaged_cache_files_are_compiled_around(cache: Path, tmp_path: Path) -> None:
+    damaged = shutil.copytree(cache, tmp_path / "cache")
+    for path in [*damaged.rglob("*.nbi"), *damaged.rglob("*.nbc")]:
         path.write_bytes(path.read_bytes()[:40])
-    assert start("float32", tmp_path).wait(120) == 0
+    assert start("float32", damaged).wait(120) == 0

@@ -1,5 +1,3 @@
-"""What the tests of distributed training share."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -7,14 +5,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.integration.ranks import Ranks
-
-
-@pytest.fixture(scope="session")
-def ranks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ranks]:
-    """Two ranks, which stay for all tests, since torchrec is slow to load."""
-    ranks = Ranks(tmp_path_factory.mktemp("ranks"))
-    yield ranks
-    ranks.close()
 
 
 @pytest.fixture(scope="session")
