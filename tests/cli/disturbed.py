@@ -40,9 +40,9 @@ def disturb(what: str, step: int) -> None:
 
 def main() -> None:
     require_torchrec()
-    from freqsgd.torchrec.trainer import ShardedTrainer
+    from freqsgd.torchrec.trainer import ShardedRun
 
-    save, learn = checkpoint.save, ShardedTrainer.learn
+    save, learn = checkpoint.save, ShardedRun.learn
     begun: list[int] = []
 
     def save_disturbed(path: Any, tensors: Any, description: Any) -> Any:
@@ -58,7 +58,7 @@ def main() -> None:
         disturb("learn", self.steps)
         learn(self, *batch)
 
-    checkpoint.save, ShardedTrainer.learn = save_disturbed, learn_disturbed
+    checkpoint.save, ShardedRun.learn = save_disturbed, learn_disturbed
     run()
 
 

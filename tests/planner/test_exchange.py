@@ -16,7 +16,7 @@ import torch
 from freqsgd.optimizers import Rule
 from freqsgd.planner.speed import row_wise_rows, row_wise_sums, table_wise
 from freqsgd.planner.workload import Workload, of_fields
-from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.tables.fields import Field
 from tests.integration.ranks import Ranks
 from tests.recommender.streams import MemoryStream
@@ -52,12 +52,14 @@ def uniform_stream() -> MemoryStream:
 
 def train(rank: int, sharding: str, hidden: list[int]) -> list[int]:
     """Bytes sent in each step, the first of which sets connections up."""
-    from freqsgd.torchrec.trainer import ShardedTrainer
+    from freqsgd.torchrec.trainer import ShardedRun
 
     stream = uniform_stream()
     model = {"model": "deepfm", "hidden": tuple(hidden)} if hidden else {}
     settings = Settings(dim=6, batch_size=BATCH, **model)
-    trainer = ShardedTrainer(stream, Rule("cfsgd", 0.1, count="batch"), settings, sharding)
+    trainer = ShardedRun(
+        stream, Rule("cfsgd", 0.1, count="batch"), settings, Pass(), None, sharding
+    )
     trainer.begin()
     marks = []
     for step in range(STEPS):

@@ -126,11 +126,11 @@ def test_ctrl_c_on_one_rank_leaves_a_checkpoint_of_all(
 
 def poison(rank: int, folder: str) -> dict[str, Any]:
     """A row becomes no number which the next batch holds in its second half only."""
-    from freqsgd.torchrec.trainer import ShardedTrainer, fit_sharded
+    from freqsgd.torchrec.trainer import ShardedRun, fit_sharded
 
-    learn = ShardedTrainer.learn
+    learn = ShardedRun.learn
 
-    def learn_poisoned(self: ShardedTrainer, ids: Any, labels: Any, logits: Any) -> None:
+    def learn_poisoned(self: ShardedRun, ids: Any, labels: Any, logits: Any) -> None:
         if self.steps == 15:
             half = -(-len(ids) // 2)
             row = np.setdiff1d(ids[half:, 0], ids[:half, 0])[0]
@@ -139,7 +139,7 @@ def poison(rank: int, folder: str) -> dict[str, Any]:
                     held.weight[row - held.first] = np.nan
         learn(self, ids, labels, logits)
 
-    with mock.patch.object(ShardedTrainer, "learn", learn_poisoned):
+    with mock.patch.object(ShardedRun, "learn", learn_poisoned):
         return fit_sharded(BagStream(), RULE, settings_of("fm"), PLAN, folder=Path(folder))[1]
 
 

@@ -27,7 +27,7 @@ from freqsgd.nn.fm import FM
 from freqsgd.optimizers import Rule
 from freqsgd.planner.speed import KIND, SCHEMA
 from freqsgd.recommender.engine import Engine
-from freqsgd.recommender.settings import Settings
+from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.runs.machine import available_memory, describe_machine
 from freqsgd.tables.clicks import ClickLog, ClickStream
 from freqsgd.tables.stream import batches
@@ -218,11 +218,11 @@ def torchrec_steps(
     some: Examples, dim: int, number: int, sharding: str = "row-wise", lr: float = 0.05
 ) -> Steps:
     """Return steps of TorchRec over the first batches, on the ranks of the group."""
-    from freqsgd.torchrec.trainer import ShardedTrainer
+    from freqsgd.torchrec.trainer import ShardedRun
 
     rule = Rule("cfsgd", lr, count="batch")
     settings = Settings(dim=dim, batch_size=some.batch_size)
-    trainer = ShardedTrainer(some.stream, rule, settings, sharding)
+    trainer = ShardedRun(some.stream, rule, settings, Pass(), None, sharding)
     trainer.begin()
     logits = np.empty(some.batch_size, np.float32)
 

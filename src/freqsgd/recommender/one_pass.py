@@ -9,18 +9,18 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from freqsgd.errors import DataError, DivergedError
 from freqsgd.nn.fm import FM
 from freqsgd.optimizers import Rule
 from freqsgd.recommender import folder as model_folder
-from freqsgd.recommender.engine import engine_for, new_model
+from freqsgd.recommender.engine import Engine, engine_for, new_model
 from freqsgd.recommender.memory import check_memory, stream_plan
 from freqsgd.recommender.rate_grid import capped, check_optimizer
 from freqsgd.recommender.settings import Pass, Settings
@@ -28,7 +28,7 @@ from freqsgd.runs import checkpoint
 from freqsgd.runs.documents import heading
 from freqsgd.runs.machine import forget_peak, peak_memory
 from freqsgd.runs.metrics import Progressive
-from freqsgd.runs.resume import CHECKPOINT, in_parts, part_of
+from freqsgd.runs.resume import in_parts
 from freqsgd.runs.run import Run, check_loss, constant_loss
 from freqsgd.tables.stream import Batch, Chunk, Position, Stream, batches
 from freqsgd.tables.streaming_metrics import Tally
@@ -77,10 +77,9 @@ def fit_stream(
         listener: called after each batch with the progress and the record so far
     """
     rule = capped(rule, settings.batch_size)
-    trainer = _LocalTrainer(stream, rule, settings, threads)
-    run = StreamRun(stream, rule, settings, plan or Pass(), trainer, folder)
+    run = StreamRun(stream, rule, settings, plan or Pass(), folder, threads)
     record = run.start(resume, listener)
-    return trainer.model.eval(), record
+    return run.model.eval(), record
 
 
 class StreamRun(Run):
@@ -91,13 +90,14 @@ class StreamRun(Run):
         rule: the optimizer, as it is used: with its cap
         settings: everything else
         plan: windows, checkpoints and days of evaluation
-        trainer: model and optimizer
         folder: keeps checkpoints while it lasts, and the model in the end
+        threads: of the kernels
     """
 
-    planned = 1
     settings: Settings
     progress: StreamProgress
+    model: FM
+    engine: Engine
 
     def __init__(
         self,
@@ -105,34 +105,58 @@ class StreamRun(Run):
         rule: Rule,
         settings: Settings,
         plan: Pass,
-        trainer: StreamTrainer,
         folder: Path | None,
+        threads: int | None = None,
     ) -> None:
         _check(rule, settings)
         summary = stream.summary()
-        del summary["rows"]
+        self.expected: int = summary.pop("rows") or 0
         options = {"rule": rule.plain, "settings": settings.of_one_pass, "pass": asdict(plan)}
         about = {**summary, "data": stream.fingerprint}
-        super().__init__(rule, settings, options=options, about=about, folder=folder)
-        self.stream, self.plan, self.trainer, self.leads = stream, plan, trainer, trainer.leads
+        super().__init__(rule, settings, folder, options=options, about=about)
+        self.stream, self.plan, self.threads = stream, plan, threads
         self.learned_days = _days_to_learn(stream, plan)
-
-    def begin(self) -> None:
-        """Build everything anew."""
-        forget_peak()
-        self.trainer.begin()
-        self.torch_threads = self.trainer.torch_threads
-        self.logits = np.empty(self.settings.batch_size, np.float32)
-        self.progressive, self.evaluated = Progressive(self.plan.window, self.stream.days), Tally()
+        self.logits = np.empty(settings.batch_size, np.float32)
+        self.progressive, self.evaluated = Progressive(plan.window, stream.days), Tally()
         self.progress = StreamProgress()
         self.position: Position | None = None  # where to go on
         self.dropped = 0  # malformed rows of all chunks so far
         self.skipped: list[str] = []  # files that were left out before the run was resumed
 
-    @property
-    def costs(self) -> dict[str, Any]:
-        """Bytes of weights and optimizer, and how they are spread."""
-        return self.trainer.about
+    # ---- model and optimizer ---------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Build model and optimizer anew, or refuse what does not fit."""
+        forget_peak()
+        settings = self.settings
+        check_memory(stream_plan(self.stream, self.rule, settings))
+        self.model = new_model(self.stream.fields, settings)
+        self.engine = engine_for(
+            self.model,
+            self.rule,
+            seed=settings.seed,
+            batch_size=settings.batch_size,
+            threads=self.threads,
+            expected=self.expected,
+        )
+        self.torch_threads = self.engine.torch_threads
+
+    def learn(
+        self, ids: NDArray[np.int32], labels: NDArray[np.uint8], logits: NDArray[np.float32]
+    ) -> None:
+        """Take one step; ``logits`` takes the log odds before it."""
+        order, lrs = np.arange(len(labels)), np.array([self.rule.law.lr])
+        for _ in self.engine.train(ids, labels, order, lrs, logits=logits):
+            pass
+
+    def predict(self, ids: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Return the log odds of samples."""
+        return self.engine.predict(ids)
+
+    def finite(self) -> bool:
+        """Tell whether all weights are finite."""
+        norms = (torch.linalg.vector_norm(each.detach()) for each in self.model.parameters())
+        return all(math.isfinite(norm) for norm in norms)
 
     def new_record(self) -> dict[str, Any]:
         """Return the record of a run that has not taken a step."""
@@ -144,10 +168,6 @@ class StreamRun(Run):
             "windows": self.progressive.windows,
             "days": self.progressive.of_days,
         }
-
-    def agreed(self, flag: bool) -> bool:
-        """Tell whether any process of the run has the flag."""
-        return self.trainer.agreed(flag)
 
     # ---- the pass --------------------------------------------------------------------------------
 
@@ -161,8 +181,8 @@ class StreamRun(Run):
             return
         if not self.progress.evaluating:
             self._learn()
-            if not self.trainer.finite():  # which no later example may tell
-                raise DivergedError(self.trainer.steps - 1)
+            if not self.finite():  # which no later example may tell
+                raise DivergedError(self.steps - 1)
             self._check(self.progressive.lifetime(), self.progressive.positives, self.learned)
         self._evaluate()
         self.record["stopped"] = "end"
@@ -192,7 +212,7 @@ class StreamRun(Run):
         """Score a batch, then learn it."""
         size = len(batch.labels)
         logits = self.logits[:size]
-        self.trainer.learn(batch.ids, batch.labels, logits)
+        self.learn(batch.ids, batch.labels, logits)
         cuts = [0, *(np.flatnonzero(np.diff(batch.days)) + 1), size]
         for first, last in pairwise(cuts):
             part = slice(first, last)
@@ -203,9 +223,9 @@ class StreamRun(Run):
         """Score the last days."""
         tally = self.evaluated
         for batch in self._batches(self.learned_days, len(self.stream.days)):
-            tally.add(self.trainer.predict(batch.ids), batch.labels)
+            tally.add(self.predict(batch.ids), batch.labels)
             if not math.isfinite(tally.sums[0]):
-                raise DivergedError(self.trainer.steps - 1)
+                raise DivergedError(self.steps - 1)
             self.progress.done = batch.done
             self.tell()
         negatives, positives = tally.counts
@@ -217,7 +237,7 @@ class StreamRun(Run):
         loss, rate = metrics["loss"], self.progressive.positives / self.learned
         constant = constant_loss(rate, positives, rows)
         found = math.nan if loss is None else loss
-        check_loss(found, constant, self.trainer.steps - 1, "a constant prediction")
+        check_loss(found, constant, self.steps - 1, "a constant prediction")
 
     def _batches(self, first: int, last: int) -> Iterator[Batch]:
         """Yield the examples of some days, from where to go on."""
@@ -229,24 +249,16 @@ class StreamRun(Run):
             self.dropped = chunk.dropped
             yield chunk
 
-    def _place(self, step: int) -> str:
-        return f" at lr {self.rule.lr:g}"
-
     def _end_diverged(self) -> None:
         self.progressive.end(self.progress.seconds)
         self.evaluated.clear()
         self._complete()
-        if self.folder is not None:  # nothing of the weights is worth keeping
-            self.trainer.save(self.folder, {}, self._describe())
+        self._save()
 
     def _finish(self) -> None:
-        if self.record["stopped"] == "diverged":
-            return
-        self._complete()
-        if self.folder is not None:
-            description = {"record": self.record, "data": {**self.about, "rows": self.learned}}
-            self.trainer.save_model(self.folder, description)
-            self.clean_up()
+        if self.record["stopped"] != "diverged":
+            self._complete()
+            self._leave_model(rows=self.learned)
 
     def _complete(self) -> None:
         """Add to the record what is known in the end."""
@@ -267,7 +279,7 @@ class StreamRun(Run):
     def _skipped(self) -> list[str]:
         return list(dict.fromkeys([*self.skipped, *self.stream.skipped]))
 
-    # ---- checkpoints -----------------------------------------------------------------------------
+    # ---- files -----------------------------------------------------------------------------------
 
     def _describe(self) -> dict[str, Any]:
         return {
@@ -275,8 +287,6 @@ class StreamRun(Run):
             "progressive": self.progressive.state,
             "position": self.position,
             "skipped": self._skipped(),
-            "samples": self.trainer.samples,
-            "steps": self.trainer.steps,
             "shape": {
                 "sizes": [field.size for field in self.stream.fields],
                 "dim": self.settings.vector_dim,
@@ -287,16 +297,19 @@ class StreamRun(Run):
         sums = self.progressive.sums
         return in_parts(tallies={name: torch.from_numpy(each) for name, each in sums.items()})
 
-    def _save(self) -> None:
-        if self.folder is not None:
-            self.trainer.save(self.folder, self._tallies(), self._describe())
+    def _tensors(self) -> dict[str, Tensor]:
+        if self.record["stopped"] == "diverged":  # nothing of the weights is worth keeping
+            return {}
+        return {**super()._tensors(), **self._tallies()}
 
-    def _load(self, folder: Path) -> None:
-        saved = self.trainer.load(folder, self._tallies())
-        self.record = saved["record"]
-        self.progress = StreamProgress(**saved["progress"])
+    def _read(self, path: Path) -> dict[str, Any]:
+        model_folder.check_whole(path, checkpoint.describe(path))
+        return super()._read(path)
+
+    def _load(self, folder: Path) -> dict[str, Any]:
+        saved = super()._load(folder)
         if self.record["stopped"] is not None:
-            return
+            return saved
         self.progressive.load(saved["progressive"])
         self.record |= {
             **self.costs,
@@ -306,10 +319,15 @@ class StreamRun(Run):
         self.position = Position(*saved["position"])
         self.dropped = self.position.dropped
         self.skipped = saved["skipped"]
+        return saved
+
+    def save_model(self, folder: Path, description: dict[str, Any]) -> None:
+        """Write the model of a finished run."""
+        model_folder.save_model(folder, self.model, self.stream, description)
 
     def load_model(self, folder: Path) -> None:
         """Take the model that a finished run has left."""
-        self.trainer.load_model(folder)
+        self.model = model_folder.load_model(folder)[0]
 
 
 def _check(rule: Rule, settings: Settings) -> None:
@@ -344,141 +362,3 @@ def describe_stream(
     splits = {"train": 0, "test": 0}
     results = heading(stream.summary(), splits, settings.about_model, threads, command)
     return {**results, "one_pass": True}
-
-
-class StreamTrainer(Protocol):
-    """Model, optimizer and their files.
-
-    Attributes:
-        leads: whether this process writes what belongs to the run as a whole, and tells of it
-        torch_threads: on which the result depends, if any
-        samples, steps: learned so far
-    """
-
-    leads: bool
-    torch_threads: int | None
-
-    @property
-    def model(self) -> nn.Module:
-        """That is trained."""
-
-    @property
-    def samples(self) -> int: ...  # noqa: D102
-
-    @property
-    def steps(self) -> int: ...  # noqa: D102
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What the record tells of it: bytes, and how it is spread."""
-
-    def begin(self) -> None:
-        """Build everything anew, or refuse what does not fit."""
-
-    def learn(
-        self, ids: NDArray[np.int32], labels: NDArray[np.uint8], logits: NDArray[np.float32]
-    ) -> None:
-        """Take one step; ``logits`` takes the log odds before it."""
-
-    def predict(self, ids: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Return the log odds of samples."""
-
-    def finite(self) -> bool:
-        """Tell whether all weights are finite."""
-
-    def agreed(self, flag: bool) -> bool:
-        """Tell whether any process has the flag."""
-
-    def save(self, folder: Path, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
-        """Write a checkpoint, with some tensors of the run."""
-
-    def load(self, folder: Path, tensors: dict[str, Tensor]) -> dict[str, Any]:
-        """Go on from a checkpoint; the run's tensors are read in place."""
-
-    def save_model(self, folder: Path, description: dict[str, Any]) -> None:
-        """Write what is left in the end."""
-
-    def load_model(self, folder: Path) -> None:
-        """Take what a run that came to its end has left."""
-
-
-class _LocalTrainer:
-    """Training in this process."""
-
-    leads = True
-
-    def __init__(self, stream: Stream, rule: Rule, settings: Settings, threads: int | None) -> None:
-        self.stream, self.rule, self.settings, self.threads = stream, rule, settings, threads
-        self.torch_threads: int | None = None
-        self.order = np.arange(settings.batch_size)
-        self.lrs = np.array([rule.law.lr])
-
-    def begin(self) -> None:
-        settings = self.settings
-        check_memory(stream_plan(self.stream, self.rule, settings))
-        self.model: FM = new_model(self.stream.fields, settings)
-        self.engine = engine_for(
-            self.model,
-            self.rule,
-            seed=settings.seed,
-            batch_size=settings.batch_size,
-            threads=self.threads,
-            expected=self.stream.summary()["rows"] or 0,
-        )
-        self.torch_threads = self.engine.torch_threads
-
-    @property
-    def samples(self) -> int:
-        return self.engine.samples
-
-    @property
-    def steps(self) -> int:
-        return self.engine.steps
-
-    @property
-    def about(self) -> dict[str, Any]:
-        return {
-            "state_bytes": self.engine.state_bytes,
-            "state_rule": self.rule.keeps,
-            "parameter_bytes": sum(p.nbytes for p in self.model.parameters()),
-        }
-
-    def learn(
-        self, ids: NDArray[np.int32], labels: NDArray[np.uint8], logits: NDArray[np.float32]
-    ) -> None:
-        for _ in self.engine.train(ids, labels, self.order[: len(labels)], self.lrs, logits=logits):
-            pass
-
-    def predict(self, ids: NDArray[np.int32]) -> NDArray[np.float32]:
-        return self.engine.predict(ids)
-
-    def finite(self) -> bool:
-        norms = (torch.linalg.vector_norm(each.detach()) for each in self.model.parameters())
-        return all(math.isfinite(norm) for norm in norms)
-
-    def agreed(self, flag: bool) -> bool:  # there is no other process
-        return flag
-
-    def save(self, folder: Path, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
-        # Without tensors of the run the weights stay behind too.
-        whole = {**self._tensors(), **tensors} if tensors else {}
-        checkpoint.save(folder / CHECKPOINT, whole, description)
-
-    def load(self, folder: Path, tensors: dict[str, Tensor]) -> dict[str, Any]:
-        path = folder / CHECKPOINT
-        model_folder.check_whole(path, checkpoint.describe(path))
-        loaded, saved = checkpoint.load(path, {**self._tensors(), **tensors})
-        if loaded:
-            self.model.load_state_dict(part_of(loaded, "model"))
-            state = part_of(loaded, "optimizer")
-            self.engine.load_state(state, saved["samples"], saved["steps"])
-        return saved
-
-    def save_model(self, folder: Path, description: dict[str, Any]) -> None:
-        model_folder.save_model(folder, self.model, self.stream, description)
-
-    def load_model(self, folder: Path) -> None:
-        self.model = model_folder.load_model(folder)[0]
-
-    def _tensors(self) -> dict[str, Tensor]:
-        return in_parts(model=self.model.state_dict(), optimizer=self.engine.state)

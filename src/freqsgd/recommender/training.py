@@ -72,8 +72,10 @@ def fit(
     return run.model, record
 
 
-class _Run(EpochRun[FM]):
+class _Run(EpochRun):
     speed = "samples_per_second"
+    chosen_by = "val_auc"
+    model: FM
     settings: Settings
     engine: Engine
 
@@ -93,9 +95,9 @@ class _Run(EpochRun[FM]):
         super().__init__(
             rule,
             settings,
+            folder,
             options={**options, "diagnose": True} if diagnose else options,
             about={**data.summary(), "train_rows": len(train), "data": data.fingerprint},
-            folder=folder,
             rows=train,
             batch_size=batch_size,
             size=len(train),
@@ -159,10 +161,7 @@ class _Run(EpochRun[FM]):
         """Raise if the predictions show that the run diverged."""
         loss = cross_entropy(logits, labels) if np.isfinite(logits).all() else math.nan
         constant = constant_loss(self.base_rate, int(labels.sum()), len(labels))
-        check_loss(loss, constant, self.engine.steps - 1, "a constant prediction")
-
-    def better(self, epoch: dict[str, Any], best: dict[str, Any]) -> bool:
-        return bool(epoch["val_auc"] > best["val_auc"])
+        check_loss(loss, constant, self.steps - 1, "a constant prediction")
 
     def test(self, best: dict[str, Any] | None) -> dict[str, Any]:
         rows = self.data.splits.test if best else self.data.splits.test[:0]
@@ -170,10 +169,7 @@ class _Run(EpochRun[FM]):
         classes = frequency_classes(self.data.token_counts, self.model.sizes)
         of_tokens = classes[np.maximum(ids, 0) + self.model.columns_start.numpy()]
         of_tokens[ids < 0] = 0
-        taken = self.engine.samples
         return {
-            "best_val_auc": best["val_auc"] if best else None,
-            "samples_per_second": taken / self.progress.seconds if taken else None,
             **{f"test_{key}": value for key, value in self._metrics(predicted).items()},
             "test_auc_by_frequency": auc_by_frequency(*predicted, of_tokens.max(1)),
         }

@@ -8,22 +8,20 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from freqsgd.errors import DataError
 from freqsgd.optimizers import Rule
 from freqsgd.runs import checkpoint
-from freqsgd.runs.resume import CHECKPOINT, in_parts, part_of
+from freqsgd.runs.resume import CHECKPOINT
 from freqsgd.runs.run import BEST, Run
 
-__all__ = ["AnyEngine", "EpochRun", "Listener", "Progress"]
-
-M = TypeVar("M", bound=nn.Module)
+__all__ = ["EpochRun", "Listener", "Progress"]
 
 
 @dataclass
@@ -40,34 +38,12 @@ class Progress:
 Listener = Callable[[Progress, dict[str, Any]], None]
 
 
-class AnyEngine(Protocol):
-    """What takes the steps.
-
-    Attributes:
-        samples, steps: taken so far
-    """
-
-    samples: int
-    steps: int
-
-    @property
-    def state(self) -> dict[str, Tensor]:
-        """What the optimizer keeps, by name."""
-
-    @property
-    def state_bytes(self) -> int:
-        """Bytes that the optimizer keeps beside the weights."""
-
-    def load_state(self, state: dict[str, Tensor], samples: int, steps: int) -> None:
-        """Continue from a state that was saved."""
-
-
-class EpochRun(Run, Generic[M]):
+class EpochRun(Run):
     """One model trained once, in epochs.
 
     Args:
-        rule, options, about, folder: as for :class:`~freqsgd.runs.run.Run`
-        settings: the same with ``epochs``, ``patience``, ``lr_decay`` and ``checkpoint_steps``
+        rule, settings, folder, options, about: as for :class:`~freqsgd.runs.run.Run`; the settings
+            have ``epochs``, ``patience``, ``lr_decay`` and ``checkpoint_steps``
         rows: numbers of the samples or paragraphs of an epoch, which sees them in a random order
         batch_size: how many of them make a step
         size: what an epoch counts as in the speed of training
@@ -75,29 +51,28 @@ class EpochRun(Run, Generic[M]):
 
     Attributes:
         speed: the key of ``results.json`` for the speed of training
-        model, engine: what is trained, and what trains it: set by :meth:`begin`
+        chosen_by: what the best epoch has most of, an AUC, or least of, a loss
         losses: of the current epoch's steps, as the engine gives them
     """
 
     speed: ClassVar[str]
-    model: M
-    engine: AnyEngine
+    chosen_by: ClassVar[str]
     progress: Progress
 
     def __init__(
         self,
         rule: Rule,
         settings: Any,
+        folder: Path | None,
         *,
         options: dict[str, Any],
         about: dict[str, Any],
-        folder: Path | None,
         rows: NDArray[np.int64],
         batch_size: int,
         size: int,
         columns: tuple[int, ...] = (),
     ) -> None:
-        super().__init__(rule, settings, options=options, about=about, folder=folder)
+        super().__init__(rule, settings, folder, options=options, about=about)
         self.planned = settings.epochs
         self._rows, self._batch_size, self.size = rows, batch_size, size
         self.progress = Progress(steps=-(-len(rows) // batch_size))
@@ -125,32 +100,10 @@ class EpochRun(Run, Generic[M]):
         """Return what an epoch's entry says of validation; raise if the model diverged."""
 
     @abstractmethod
-    def better(self, epoch: dict[str, Any], best: dict[str, Any]) -> bool:
-        """Tell whether an epoch is better than the best so far."""
-
-    @abstractmethod
     def test(self, best: dict[str, Any] | None) -> dict[str, Any]:
         """Return what the record says in the end; the model is that of the best epoch, if any."""
 
-    @abstractmethod
-    def save_model(self, folder: Path, description: dict[str, Any]) -> None:
-        """Write the model."""
-
     # ---- the loop --------------------------------------------------------------------------------
-
-    @property
-    def keeps(self) -> str:
-        """What the optimizer keeps beside the weights, in words."""
-        return self.rule.keeps
-
-    @property
-    def costs(self) -> dict[str, Any]:
-        """Bytes of weights and optimizer, for the record."""
-        return {
-            "state_bytes": self.engine.state_bytes,
-            "state_rule": self.keeps,
-            "parameter_bytes": sum(p.nbytes for p in self.model.parameters()),
-        }
 
     def _train(self) -> None:
         while self.record["stopped"] is None:
@@ -162,9 +115,6 @@ class EpochRun(Run, Generic[M]):
 
     def _place(self, step: int) -> str:
         return f" (epoch {self.progress.epoch + 1}) at lr {self._lr(step):g}"
-
-    def _end_diverged(self) -> None:
-        self._save()
 
     def _epoch(self) -> None:
         """Take the steps of an epoch that are left."""
@@ -213,8 +163,7 @@ class EpochRun(Run, Generic[M]):
             "lr": self._lr(progress.epoch * progress.steps - 1),
         }
         record["epochs"].append(epoch)
-        best = record["best_epoch"]
-        if best is None or patience is None or self.better(epoch, record["epochs"][best - 1]):
+        if patience is None or self._is_best(epoch):
             record["best_epoch"] = progress.epoch
             self.best = {k: v.clone() for k, v in self.model.state_dict().items()}
             if self.folder is not None:
@@ -228,43 +177,41 @@ class EpochRun(Run, Generic[M]):
         elif progress.epoch == self.planned:
             record["stopped"] = "epochs"
 
+    def _is_best(self, epoch: dict[str, Any]) -> bool:
+        best = self._best_epoch()
+        if best is None:
+            return True
+        new, old = epoch[self.chosen_by], best[self.chosen_by]
+        return bool(new > old if self.chosen_by.endswith("auc") else new < old)
+
+    def _best_epoch(self) -> dict[str, Any] | None:
+        number: int | None = self.record["best_epoch"]
+        return self.record["epochs"][number - 1] if number else None
+
     def _finish(self) -> None:
-        record, best = self.record, self.record["best_epoch"]
+        record, progress, best = self.record, self.progress, self._best_epoch()
         if self.best:
             self.model.load_state_dict(self.best)
         record["state_bytes"] = self.engine.state_bytes
-        record["seconds"] = self.progress.seconds
-        record.update(self.test(record["epochs"][best - 1] if best else None))
+        record["seconds"] = progress.seconds
+        record[f"best_{self.chosen_by}"] = best[self.chosen_by] if best else None
+        taken = self.size * self.steps / progress.steps
+        record[self.speed] = taken / progress.seconds if taken else None
+        record.update(self.test(best))
         self.model.eval()
-        if self.folder is not None and self.best:
-            self.save_model(self.folder, {"record": record, "data": self.about})
-            self.clean_up()
+        if self.best:
+            self._leave_model()
 
     # ---- checkpoints -----------------------------------------------------------------------------
 
-    def _describe(self) -> dict[str, Any]:
-        return {
-            **super()._describe(),
-            "samples": self.engine.samples,
-            "steps": self.engine.steps,
-            "best": self._best_digest,
-        }
-
-    def _save(self) -> None:
-        if self.folder is not None:
-            checkpoint.save(self.folder / CHECKPOINT, self._tensors(), self._describe())
-
     def _tensors(self) -> dict[str, Tensor]:
-        tensors = in_parts(model=self.model.state_dict(), optimizer=self.engine.state)
-        return {**tensors, "losses": torch.from_numpy(self.losses)}
+        return {**super()._tensors(), "losses": torch.from_numpy(self.losses)}
 
-    def _load(self, folder: Path) -> None:
-        tensors, saved = checkpoint.load(folder / CHECKPOINT, self._tensors())
-        self.model.load_state_dict(part_of(tensors, "model"))
-        self.engine.load_state(part_of(tensors, "optimizer"), saved["samples"], saved["steps"])
-        self.losses = tensors["losses"].numpy()
-        self.progress = Progress(**saved["progress"])
-        self.record = saved["record"]
+    def _describe(self) -> dict[str, Any]:
+        return {**super()._describe(), "best": self._best_digest}
+
+    def _load(self, folder: Path) -> dict[str, Any]:
+        saved = super()._load(folder)
         if self.record["best_epoch"] is not None:
             self.best, best = checkpoint.load(folder / BEST)
             self._best_digest = checkpoint.digest(folder / BEST)
@@ -272,10 +219,10 @@ class EpochRun(Run, Generic[M]):
                 # Killed between the two files: the epoch is taken again, and is the best again.
                 self.best = {}
             elif (
-                best.get("epoch") != self.record["best_epoch"]
-                or saved.get("best", self._best_digest) != self._best_digest
+                best.get("epoch") != self.record["best_epoch"] or saved["best"] != self._best_digest
             ):
                 raise self._not_its_own()
+        return saved
 
     def _not_its_own(self) -> DataError:
         return DataError(

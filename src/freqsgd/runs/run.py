@@ -9,18 +9,42 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+from torch import Tensor
 
 from freqsgd.errors import DivergedError, InterruptedFitError
 from freqsgd.files import locked
 from freqsgd.optimizers import Rule
 from freqsgd.runs import checkpoint
 from freqsgd.runs.checkpoint import MODEL
-from freqsgd.runs.resume import CHECKPOINT, check_same, refusing_others, used_for
+from freqsgd.runs.resume import CHECKPOINT, check_same, in_parts, part_of, refusing_others, used_for
 
 __all__ = ["BEST", "Interrupt", "Run", "check_loss", "constant_loss"]
 
 BEST = "best.safetensors"
+
+
+class AnyEngine(Protocol):
+    """What takes the steps.
+
+    Attributes:
+        samples, steps: taken so far
+    """
+
+    samples: int
+    steps: int
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """What the optimizer keeps, by name."""
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes that the optimizer keeps beside the weights."""
+
+    def load_state(self, state: dict[str, Tensor], samples: int, steps: int) -> None:
+        """Continue from a state that was saved."""
 
 
 class Run(ABC):
@@ -29,32 +53,36 @@ class Run(ABC):
     Args:
         rule: the optimizer
         settings: everything else, among it ``seed`` and ``batch_size``
+        folder: keeps checkpoints while the run lasts, and the model in the end
         options: the choices by which ``results.json`` describes the run; a resumed run must have
             the same
         about: tells the data from other data
-        folder: keeps checkpoints while the run lasts, and the model in the end
 
     Attributes:
         leads: whether this process writes what belongs to the run as a whole
+        planned: epochs, at most
         torch_threads: the number that torch's operators use, where the result depends on it
         progress: a dataclass: what listeners are told, and what a checkpoint keeps beside tensors
         record: one of the ``runs`` of ``results.json``
+        model, engine: what is trained, and what trains it: set by :meth:`begin`
     """
 
     leads = True
+    planned = 1
     torch_threads: int | None = None
-    planned: int  # epochs, at most
     progress: Any
     record: dict[str, Any]
+    model: Any
+    engine: AnyEngine
 
     def __init__(
         self,
         rule: Rule,
         settings: Any,
+        folder: Path | None,
         *,
         options: dict[str, Any],
         about: dict[str, Any],
-        folder: Path | None,
     ) -> None:
         self.rule, self.folder, self.options, self.about = rule, folder, options, about
         self.settings: Any = settings
@@ -65,10 +93,52 @@ class Run(ABC):
     def begin(self) -> None:
         """Build model and optimizer anew, or refuse what does not fit."""
 
-    @property
+    def prepare(self) -> None:  # noqa: B027
+        """Do what is not timed before the first step."""
+
     @abstractmethod
+    def _train(self) -> None:
+        """Take the steps that are left, if any; say why the run stopped in the record."""
+
+    @abstractmethod
+    def _finish(self) -> None:
+        """Complete the record; write the model, if there is one."""
+
+    @abstractmethod
+    def save_model(self, folder: Path, description: dict[str, Any]) -> None:
+        """Write the model of a finished run."""
+
+    @abstractmethod
+    def load_model(self, folder: Path) -> None:
+        """Take the model that a finished run has left."""
+
+    def agreed(self, flag: bool) -> bool:
+        """Tell whether any process of the run has the flag."""
+        return flag
+
+    @property
+    def samples(self) -> int:
+        """Samples taken so far."""
+        return self.engine.samples
+
+    @property
+    def steps(self) -> int:
+        """Steps taken so far."""
+        return self.engine.steps
+
+    @property
+    def keeps(self) -> str:
+        """What the optimizer keeps beside the weights, in words."""
+        return self.rule.keeps
+
+    @property
     def costs(self) -> dict[str, Any]:
         """Bytes of weights and optimizer, for the record."""
+        return {
+            "state_bytes": self.engine.state_bytes,
+            "state_rule": self.keeps,
+            "parameter_bytes": sum(p.nbytes for p in self.model.parameters()),
+        }
 
     def new_record(self) -> dict[str, Any]:
         """Return the record of a run that has not taken a step."""
@@ -88,51 +158,6 @@ class Run(ABC):
             "best_epoch": None,
             "stopped": None,
         }
-
-    def prepare(self) -> None:  # noqa: B027
-        """Do what is not timed before the first step."""
-
-    @abstractmethod
-    def _train(self) -> None:
-        """Take the steps that are left, if any; say why the run stopped in the record."""
-
-    @abstractmethod
-    def _place(self, step: int) -> str:
-        """Say where a step was, for the error of a run that diverged in it."""
-
-    @abstractmethod
-    def _end_diverged(self) -> None:
-        """Save a run that diverged, so that it is not taken again."""
-
-    @abstractmethod
-    def _finish(self) -> None:
-        """Complete the record; write the model, if there is one."""
-
-    def agreed(self, flag: bool) -> bool:
-        """Tell whether any process of the run has the flag."""
-        return flag
-
-    @abstractmethod
-    def _describe(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps beside tensors."""
-        return {
-            "progress": asdict(self.progress),
-            "data": self.about,
-            "torch_threads": self.torch_threads,
-            "record": self.record,
-        }
-
-    @abstractmethod
-    def _save(self) -> None:
-        """Write a checkpoint, if there is a folder."""
-
-    @abstractmethod
-    def _load(self, folder: Path) -> None:
-        """Continue from the folder's checkpoint."""
-
-    @abstractmethod
-    def load_model(self, folder: Path) -> None:
-        """Take the model that a finished run has left."""
 
     # ---- from the start to the end ---------------------------------------------------------------
 
@@ -176,6 +201,14 @@ class Run(ABC):
                 raise InterruptedFitError from None
         self._finish()
 
+    def _place(self, step: int) -> str:
+        """Say where a step was, for the error of a run that diverged in it."""
+        return f" at lr {self.rule.lr:g}"
+
+    def _end_diverged(self) -> None:
+        """Save a run that diverged, so that it is not taken again."""
+        self._save()
+
     def tell(self, *, saved: bool = False) -> None:
         """Report the progress; after Ctrl-C, save what is not saved yet and end."""
         self._listener(self.progress, self.record)
@@ -184,12 +217,56 @@ class Run(ABC):
                 self._save()
             raise InterruptedFitError
 
+    def _leave_model(self, **about: Any) -> None:
+        """Write the model, then remove what a finished run needs no longer."""
+        if self.folder is not None:
+            self.save_model(self.folder, {"record": self.record, "data": {**self.about, **about}})
+            self.clean_up()
+
     def clean_up(self) -> None:
         """Remove what a finished run needs no longer."""
         if self.folder is not None and self.leads:
             left = self.folder / CHECKPOINT, self.folder / BEST, *self.folder.glob(".*.tmp")
             for path in left:
                 path.unlink(missing_ok=True)
+
+    # ---- checkpoints -----------------------------------------------------------------------------
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """Return the tensors of a checkpoint: what is being trained, not copies."""
+        return in_parts(model=self.model.state_dict(), optimizer=self.engine.state)
+
+    def _describe(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps beside tensors."""
+        return {
+            "progress": asdict(self.progress),
+            "data": self.about,
+            "torch_threads": self.torch_threads,
+            "record": self.record,
+            "samples": self.samples,
+            "steps": self.steps,
+        }
+
+    def _save(self) -> None:
+        """Write a checkpoint, if there is a folder."""
+        if self.folder is not None:
+            checkpoint.save(self.folder / CHECKPOINT, self._tensors(), self._describe())
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        """Read a checkpoint's tensors into place; return its description."""
+        tensors, saved = checkpoint.load(path, self._tensors())
+        if tensors:
+            self.model.load_state_dict(part_of(tensors, "model"))
+            state = part_of(tensors, "optimizer")
+            self.engine.load_state(state, saved["samples"], saved["steps"])
+        return saved
+
+    def _load(self, folder: Path) -> dict[str, Any]:
+        """Continue from the folder's checkpoint; return its description."""
+        saved = self._read(folder / CHECKPOINT)
+        self.progress = type(self.progress)(**saved["progress"])
+        self.record = saved["record"]
+        return saved
 
 
 class Interrupt:

@@ -24,7 +24,7 @@ from freqsgd.recommender.one_pass import StreamListener, StreamRun
 from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.runs import checkpoint
 from freqsgd.runs.checkpoint import MODEL
-from freqsgd.runs.machine import available_memory
+from freqsgd.runs.machine import available_memory, forget_peak
 from freqsgd.runs.resume import CHECKPOINT, in_parts, part_of, used_for
 from freqsgd.tables.fields import Field
 from freqsgd.tables.stream import Stream
@@ -51,22 +51,36 @@ _INSTEAD = {
 }
 
 
-class ShardedTrainer:
-    """What a rank trains with; see :class:`~freqsgd.recommender.one_pass.StreamTrainer`.
+class ShardedRun(StreamRun):
+    """A rank's part of a pass over a stream.
 
     Every rank is given the whole of each batch and learns from its part of it. Gradients are those
     of the mean loss over the batch, so that the result does not depend on the number of ranks but
     for rounding.
+
+    Args:
+        stream, rule, settings, plan, folder: as for
+            :class:`~freqsgd.recommender.one_pass.StreamRun`
+        sharding: "row-wise", "table-wise" or "auto"
     """
 
-    torch_threads: int | None = None
+    model: Any
     _shards: dict[str, Any] | None = None  # that are on the disk, and named by a file there
+    _samples = 0
 
-    def __init__(self, stream: Stream, rule: Rule, settings: Settings, sharding: str) -> None:
-        self.stream, self.rule, self.settings, self.sharding = stream, rule, settings, sharding
+    def __init__(
+        self,
+        stream: Stream,
+        rule: Rule,
+        settings: Settings,
+        plan: Pass,
+        folder: Path | None,
+        sharding: str,
+    ) -> None:
+        super().__init__(stream, rule, settings, plan, folder)
+        self.sharding = sharding
         self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
         self.leads = self.rank == 0
-        self.samples = 0
         fields = stream.fields
         self.layout = Layout(
             tuple(field.size for field in fields),
@@ -75,10 +89,11 @@ class ShardedTrainer:
         )
 
     def begin(self) -> None:
-        """Build everything anew, or refuse what does not fit."""
+        """Build model and optimizer anew, or refuse what does not fit."""
+        forget_peak()
         self._check_memory()
         bare = ShardedFM(self.layout, self.settings.layers, self.settings.dropout)
-        self.model: Any = shard(bare, lr=self.rule.law.lr, sharding=self.sharding)
+        self.model = shard(bare, lr=self.rule.law.lr, sharding=self.sharding)
         self.rows = list(rows_by_weight(self.model).values())
         draw_start(self.stream.fields, self.settings, self.rows, bare, self.layout)
         self.rates = TableRates(self.model, self.rule.law.lr)
@@ -108,13 +123,18 @@ class ShardedTrainer:
             )
 
     @property
+    def samples(self) -> int:
+        """Samples taken so far, on all ranks together."""
+        return self._samples
+
+    @property
     def steps(self) -> int:
-        """Taken so far."""
+        """Steps taken so far."""
         return self.rates.steps
 
     @property
-    def about(self) -> dict[str, Any]:
-        """What the record tells of it, of all ranks together."""
+    def costs(self) -> dict[str, Any]:
+        """Bytes of weights and optimizer of all ranks together, and how they are spread."""
         rows = sum(self.layout.sizes)
         dense = sum(parameter.nbytes for parameter in dense_parameters(self.model))
         return {
@@ -144,7 +164,7 @@ class ShardedTrainer:
         self.optimizer.zero_grad()
         (losses * (self.ranks / part.whole)).backward()  # gradients are averaged over ranks
         self.optimizer.step()
-        self.samples += part.whole
+        self._samples += part.whole
 
     @torch.no_grad()
     def predict(self, ids: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -190,14 +210,22 @@ class ShardedTrainer:
 
     # ---- files -----------------------------------------------------------------------------------
 
-    def save(self, folder: Path, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
+    def _tensors(self) -> dict[str, Tensor]:
+        """Return the tensors of a checkpoint that all ranks have alike."""
+        if self.record["stopped"] == "diverged":
+            return {}
+        return {**in_parts(model=self._dense()), **self._tallies()}
+
+    def _save(self) -> None:
         """Write a checkpoint: each rank its rows, then the first what names them."""
+        if self.folder is None:
+            return
+        tensors, description = self._tensors(), self._describe()
         if tensors:
-            description = description | {"shards": self._save_rows(folder), "by": launcher()}
-            tensors = {**in_parts(model=self._dense()), **tensors}
+            description |= {"shards": self._save_rows(self.folder), "by": launcher()}
         if self.leads:
-            checkpoint.save(folder / CHECKPOINT, tensors, description)
-        self._saved(folder, description)
+            checkpoint.save(self.folder / CHECKPOINT, tensors, description)
+        self._saved(self.folder, description)
 
     def save_model(self, folder: Path, description: dict[str, Any]) -> None:
         """Write the model, its tables in shards."""
@@ -234,13 +262,12 @@ class ShardedTrainer:
             remove_others(folder, None if self._shards is None else self._shards["folder"])
         dist.barrier()
 
-    def load(self, folder: Path, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    def _read(self, path: Path) -> dict[str, Any]:
         """Go on from a checkpoint, of any number of ranks."""
-        path = folder / CHECKPOINT
-        loaded, saved = checkpoint.load(path, tensors)
+        loaded, saved = checkpoint.load(path, self._tallies())
         if loaded:
-            self._load(folder, path, part_of(loaded, "model"), saved)
-            self.samples = saved["samples"]
+            self._load_rows(path, part_of(loaded, "model"), saved)
+            self._samples = saved["samples"]
             self.rates.load_state_dict({"steps": saved["steps"], "lr": self.rule.law.lr})
         return saved
 
@@ -248,20 +275,18 @@ class ShardedTrainer:
         """Take the model of a run that came to its end."""
         self.begin()
         dense, saved = checkpoint.load(folder / MODEL)
-        self._load(folder, folder / MODEL, dense, saved)
+        self._load_rows(folder / MODEL, dense, saved)
 
-    def _load(
-        self, folder: Path, path: Path, dense: dict[str, Tensor], saved: dict[str, Any]
-    ) -> None:
+    def _load_rows(self, path: Path, dense: dict[str, Tensor], saved: dict[str, Any]) -> None:
         if "shards" not in saved:
             raise DataError(f"{path} is of training in one process: {_INSTEAD[path.name]}")
         shards = saved["shards"]
-        load_rows(folder / shards["folder"], shards["digests"], self.rows)
+        load_rows(path.parent / shards["folder"], shards["digests"], self.rows)
         with torch.no_grad():
             self.bare.bias.copy_(dense.pop("bias"))
         if self.bare.network is not None:
             self.bare.network.load_state_dict(part_of(dense, "network"))
-        self._saved(folder, saved)
+        self._saved(path.parent, saved)
 
     def _dense(self) -> dict[str, Tensor]:
         """Return what all ranks have alike: bias and network."""
@@ -355,10 +380,9 @@ def fit_sharded(
                 "data (names, sizes and times of files)": stream.fingerprint,
             }
         )
-        trainer = ShardedTrainer(stream, rule, settings, sharding)
-        run = StreamRun(stream, rule, settings, plan, trainer, folder)
+        run = ShardedRun(stream, rule, settings, plan, folder, sharding)
         record = run.start(any_rank(resume or _started_again(folder)), listener)
-    return trainer.model, record
+    return run.model, record
 
 
 def _started_again(folder: Path | None) -> bool:

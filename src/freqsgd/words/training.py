@@ -97,8 +97,10 @@ def compile_kernels(rule: Rule, settings: TextSettings) -> None:
         pass
 
 
-class _Run(EpochRun[WordModel]):
+class _Run(EpochRun):
     speed = "words_per_second"
+    chosen_by = "val_loss"
+    model: WordModel
     settings: TextSettings
     engine: WordEngine
 
@@ -116,9 +118,9 @@ class _Run(EpochRun[WordModel]):
         super().__init__(
             with_default_lr(rule, cut, corpus.counts),
             settings,
+            folder,
             options={"rule": rule.plain, "settings": _that_apply(settings)},
             about={**corpus.summary(), "data": corpus.fingerprint},
-            folder=folder,
             rows=np.arange(len(corpus.train)),
             batch_size=settings.batch_size,
             size=corpus.train.raw_words,
@@ -160,21 +162,15 @@ class _Run(EpochRun[WordModel]):
         if loss is None:
             seen = self.engine.evaluate(_beginning(self.corpus.train)).mean
         if seen is not None:
-            check_loss(seen, blank_loss(self.model.words, self.cut), self.engine.steps - 1)
+            check_loss(seen, blank_loss(self.model.words, self.cut), self.steps - 1)
         return {"val_loss": loss}
 
-    def better(self, epoch: dict[str, Any], best: dict[str, Any]) -> bool:
-        return bool(epoch["val_loss"] < best["val_loss"])
-
     def test(self, best: dict[str, Any] | None) -> dict[str, Any]:
-        corpus, steps = self.corpus, self.engine.steps
+        corpus = self.corpus
         if best:
             warn_of_nothing_learned(best["val_loss"], blank_loss(self.model.words, self.cut))
         losses = self.engine.evaluate(corpus.test if best else _beginning(corpus.test, 0))
-        words = self.size * steps / self.progress.steps
         figures: dict[str, Any] = {
-            "best_val_loss": best["val_loss"] if best else None,
-            "words_per_second": words / self.progress.seconds if steps else None,
             "test_loss": _finite(losses.mean),
             "test_loss_by_frequency": _all_finite(losses.by_frequency(corpus.counts)),
         }
