@@ -64,7 +64,7 @@ def look(options: InspectionOptions) -> None:
     seconds = 0.0
     for _ in range(2):
         start = time.perf_counter()
-        rows = inspect_data(options)["dataset"]["rows"]
+        rows = inspect_data(options).dataset.rows
         seconds = time.perf_counter() - start
     print(rows, seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 

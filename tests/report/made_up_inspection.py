@@ -79,6 +79,7 @@ def make_inspection(*fields: dict[str, Any], **changes: Any) -> dict[str, Any]:
             "rows": ROWS,
             "fields": len(listed),
             "tokens": sum(field["tokens"] for field in listed),
+            "min_count": 1,
         },
         "dim": 64,
         "fields": listed,
@@ -91,7 +92,8 @@ def make_inspection(*fields: dict[str, Any], **changes: Any) -> dict[str, Any]:
             "rowwise-adagrad": 22_400,
             "cfsgd": 11_200,
         },
-        "lr": {"low": 0.5, "high": 2.0, "rule": "as it is"},
+        "lr": {"low": 0.5, "high": 2.0, "rule": "as it is", "advice": "begin at the upper end"},
         "lr_reason": None,
+        "notes": [],
     }
     return {**document, **changes}

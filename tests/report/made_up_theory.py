@@ -27,6 +27,8 @@ def make_theory(
             "users": USERS,
             "items": ITEMS,
             "dim": 2,
+            "gradient_bound": 1.0,
+            "minimum_iterations": 1000,
             "radius": 4.0,
             "smoothness": 5.0,
             "iterations": 1_000_000,
@@ -43,6 +45,7 @@ def make_theory(
             "rank": ranks,
             "p": [0.25 / rare for rare in rarity],
             "sigma2": [1.5] * len(ranks),
+            "start": [0.01] * len(ranks),
         },
         "runs": [
             make_run("sgd", [1.0] * len(ranks)),

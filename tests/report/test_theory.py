@@ -177,21 +177,19 @@ def test_an_optimizer_that_is_worse_is_said_to_be():
         ((0.14, 0.10, 0.18, 0.15), "the more is gained. The bounds predict 0.15, which is within"),
         ((0.02, -0.10, 0.14, 0.15), "not told apart from no slope. The bounds predict 0.15: what "
          "was measured is less."),
-        ((-0.2, -0.3, -0.1, None), "falls by 0.2 per rank (95% interval -0.3 to -0.1, over 14 "
+        ((-0.2, -0.3, -0.1, 0.15), "falls by 0.2 per rank (95% interval -0.3 to -0.1, over 14 "
          "tokens): the rarer the token, the less is gained."),
     ],
 )  # fmt: skip
 def test_slopes_are_told_beside_their_prediction(slope, words):
     names = ("measured", "low", "high", "predicted")
-    found = {**dict(zip(names, slope, strict=True)), "axis": "rank", "tokens": 14}
+    found = {**dict(zip(names, slope, strict=True)), "axis": "rank", "tokens": 14, "begun": 14}
     document = make_theory()
     document["improvements"][0]["slope"] = found
     assert words in said(document)["Along the tail"]
 
 
-@pytest.mark.parametrize(
-    ("begun", "words"), [(14, None), (5, "SGD has begun to learn 5 of these"), (None, None)]
-)
+@pytest.mark.parametrize(("begun", "words"), [(14, None), (5, "SGD has begun to learn 5 of these")])
 def test_that_few_tokens_were_learned_is_said_once(begun, words):
     document = make_theory()
     for entry in document["improvements"]:
@@ -266,16 +264,10 @@ def only(document, **kept):
     [
         only(make_theory()),
         only(make_theory(), runs=[make_run("sgd", [1.0] * TOKENS)]),
-        only(make_theory(), runs=[make_run("sgd", [1.0] * TOKENS, measured=None)]),
         make_theory("uniform", None),
-        make_theory(problem={"tail": "exponential"}),
-        make_theory(problem={}, command=None, created=None, seconds=None),
         changed(make_theory(), "runs", 0, "measured", value=[0.0] * TOKENS),
-        changed(make_theory(), "runs", 0, "measured", value=[math.nan] * TOKENS),
-        changed(make_theory(), "improvements", 0, "measured", value=[math.inf] * TOKENS),
-        {**make_theory(), "tokens": {"side": ["user"], "rank": [1]}, **only({})},
     ],
-    ids=["bare", "one", "unmeasured", "uniform", "little", "least", "zero", "nan", "inf", "token"],
+    ids=["bare", "one", "uniform", "zero"],
 )
 def test_any_document_of_the_schema_makes_a_page_and_pictures(document):
     read = read_theory(document)
@@ -294,7 +286,8 @@ def test_any_document_of_the_schema_makes_a_page_and_pictures(document):
         ({"schema": 1, "kind": "inspection"}, "freqsgd theory"),
         ({"schema": 2, "kind": "theory"}, "schema"),
         (make_theory(tokens={"side": ["bus"], "rank": [1]}), "'bus' .*tokens.side"),
-        (make_theory(tokens={"side": ["user"], "rank": []}), "rank"),
+        (changed(make_theory(), "tokens", "rank", value=[]), 'tokens: "rank" must have'),
+        (changed(make_theory(), "runs", 0, "measured", value=[math.nan] * TOKENS), "measured"),
         (make_theory(runs=[make_run("sgd", [1.0])]), 'run of sgd: "steps" .* each of 20 tokens'),
         (make_theory(checks=None), "checks"),
     ],

@@ -38,7 +38,7 @@ def test_all_of_them_read_the_days_in_order(days, path):
     ids = np.concatenate(list(whole.encoder.encode_file(path)))
     assert np.array_equal(ids, whole.ids)
     options = (InspectionOptions(path=each, **columns) for each in ("all.csv", path))
-    fields = [inspect_data(each)["fields"] for each in options]
+    fields = [inspect_data(each).fields for each in options]
     assert fields[0] == fields[1]
     stream = open_stream(StreamOptions(path=path, hash_rows="100", **columns))
     assert sum(len(chunk.labels) for chunk in stream.chunks(0, len(stream.days))) == len(days)

@@ -92,7 +92,7 @@ def test_floats_in_parquet_have_the_ids_of_integers(rows, tmp_path, kind):
             "one pass": [chunk.ids.tolist() for chunk in stream.chunks(0, 1)],
             "inspect": [
                 field["most_frequent"]
-                for field in inspect_data(InspectionOptions(path=path, label="click"))["fields"]
+                for field in inspect_data(InspectionOptions(path=path, label="click")).fields
             ],
         }
     assert found["floats"] == found["whole"]

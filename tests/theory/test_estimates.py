@@ -29,21 +29,21 @@ def test_intervals_of_ratios_hold_the_true_ratio_about_95_times_of_100():
 def test_a_slope_is_that_of_least_squares_with_students_interval():
     x = np.arange(12.0)
     y = 0.3 * x + np.random.default_rng(2).standard_normal(12)
-    found, peer = slope(x, y, np.zeros(12, int)), stats.linregress(x, y)
-    assert found.value == pytest.approx(peer.slope)
-    assert found.high - found.value == pytest.approx(stats.t.ppf(0.975, 10) * peer.stderr)
+    (value, _, high), peer = slope(x, y, np.zeros(12, int)), stats.linregress(x, y)
+    assert value == pytest.approx(peer.slope)
+    assert high - value == pytest.approx(stats.t.ppf(0.975, 10) * peer.stderr)
 
 
 def test_groups_have_levels_of_their_own():
     x, group = np.tile(np.arange(6.0), 2), np.repeat([0, 1], 6)
     x[6:] += 10
     noise = 0.1 * np.random.default_rng(3).standard_normal(12)
-    found = slope(x, 0.5 * x + 7 * group + noise, group)
+    value, _, high = slope(x, 0.5 * x + 7 * group + noise, group)
     design = np.stack([x, group == 0, group == 1], axis=1)
     values, (rss,), *_ = np.linalg.lstsq(design, 0.5 * x + 7 * group + noise)
     error = np.sqrt(rss / 9 * np.linalg.inv(design.T @ design)[0, 0])
-    assert found.value == pytest.approx(values[0])
-    assert found.high - found.value == pytest.approx(stats.t.ppf(0.975, 9) * error)
+    assert value == pytest.approx(values[0])
+    assert high - value == pytest.approx(stats.t.ppf(0.975, 9) * error)
 
 
 def test_too_few_points_have_no_slope():

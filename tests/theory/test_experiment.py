@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 from typer.testing import CliRunner
 
 from freqsgd.cli.app import app
-from freqsgd.documents.theory import Theory
+from freqsgd.documents.theory import ProblemCorollary, Theory
 from freqsgd.errors import DataError
 from freqsgd.theory import bounds
 from freqsgd.theory.experiment import run
@@ -35,101 +36,96 @@ def uniform():
 
 
 def by_optimizer(entries):
-    return {entry["optimizer"]: entry for entry in entries}
+    return {entry.optimizer: entry for entry in entries}
 
 
 def known(document):
-    problem, tokens = document["problem"], document["tokens"]
-    return np.array(tokens["p"]), np.array(tokens["sigma2"]), problem["gap"], problem["smoothness"]
+    problem, tokens = document.problem, document.tokens
+    return np.array(tokens.p), np.array(tokens.sigma2), problem.gap, problem.smoothness
 
 
 @pytest.mark.parametrize("tail", TAILS)
 def test_measured_errors_are_below_the_explicit_bounds(documents, tail):
     document = documents[tail]
     p, sigma2, gap, L = known(document)
-    T, G = SIZES["iterations"], document["problem"]["gradient_bound"]
+    T, G = SIZES["iterations"], document.problem.gradient_bound
     limits = {
         "sgd": bounds.sgd_bound(p, sigma2, gap, L, T),
         "fasgd": bounds.fasgd_bound(p, sigma2, gap, L, T),
         "cfsgd": bounds.cfsgd_bound(p, sigma2, gap, L, T, G),
     }
-    for name, entry in by_optimizer(document["runs"]).items():
-        assert entry["invalid"] == 0
+    for name, entry in by_optimizer(document.runs).items():
+        assert entry.invalid == 0
         if name in limits:
-            assert (np.array(entry["high"]) < limits[name]).all()
-            assert (np.array(entry["high"]) < entry["bound"]).all()
+            assert (np.array(entry.high) < limits[name]).all()
+            assert (np.array(entry.high) < entry.bound).all()
 
 
 @pytest.mark.parametrize("optimizer", ["fasgd", "cfsgd"])
 @pytest.mark.parametrize("tail", TAILS)
 def test_the_improvement_over_sgd_grows_along_the_tail(documents, tail, optimizer):
-    slope = by_optimizer(documents[tail]["improvements"])[optimizer]["slope"]
-    assert 0 < slope["low"] < slope["measured"] < slope["high"]
-    assert slope["predicted"] == {"exponential": 0.1, "polynomial": 1.0}[tail]
+    slope = by_optimizer(documents[tail].improvements)[optimizer].slope
+    assert 0 < slope.low < slope.measured < slope.high
+    assert slope.predicted == {"exponential": 0.1, "polynomial": 1.0}[tail]
 
 
 @pytest.mark.parametrize("optimizer", ["fasgd", "cfsgd"])
 @pytest.mark.parametrize("tail", TAILS)
 def test_top_tokens_are_within_a_constant_of_sgd(documents, tail, optimizer):
     document = documents[tail]
-    top = document["problem"]["top_users"]
-    entry = by_optimizer(document["improvements"])[optimizer]
+    top = document.problem.top_users
+    entry = by_optimizer(document.improvements)[optimizer]
     worst = {"exponential": math.sqrt(2 / (1 - 1 / math.e)), "polynomial": 4}[tail]
     assert 0 < top < SIZES["users"]
-    assert (np.array(entry["measured"][:top]) > 1 / worst).all()
+    assert (np.array(entry.measured[:top]) > 1 / worst).all()
 
 
 @pytest.mark.parametrize("tail", TAILS)
 def test_predictions_are_those_of_the_theory(documents, tail):
     document = documents[tail]
     p, sigma2, gap, L = known(document)
-    entries = by_optimizer(document["improvements"])
-    np.testing.assert_allclose(entries["fasgd"]["bound"], error_improvement(p, sigma2))
+    entries = by_optimizer(document.improvements)
+    np.testing.assert_allclose(entries["fasgd"].bound, error_improvement(p, sigma2))
     counted = error_improvement(p, sigma2) / counting_factor(p, sigma2, gap, L)
-    np.testing.assert_allclose(entries["cfsgd"]["bound"], counted)
+    np.testing.assert_allclose(entries["cfsgd"].bound, counted)
     np.testing.assert_allclose(
-        entries["fasgd"]["iterations"], 1 / (p * (p @ sigma2 / (p**2 @ sigma2)))
+        entries["fasgd"].iterations, 1 / (p * (p @ sigma2 / (p**2 @ sigma2)))
     )
-    assert set(entries["sbcd"]) == {"optimizer", "measured", "low", "high"}
+    assert entries["sbcd"].bound is entries["sbcd"].corollary is entries["sbcd"].slope is None
 
 
 @pytest.mark.parametrize("tail", TAILS)
 def test_every_statement_is_checked_and_holds(documents, tail):
-    checks = documents[tail]["checks"]
-    assert [check["statement"] for check in checks if not check["holds"]] == []
-    words = " ".join(check["statement"] for check in checks)
+    checks = documents[tail].checks
+    assert [check.statement for check in checks if not check.holds] == []
+    words = " ".join(check.statement for check in checks)
     for part in ("Assumption 1", "Proposition 1", "Theorem 1", "Theorem 2", "Theorem 3", "tail"):
         assert part in words
 
 
 def test_uniform_frequencies_make_fasgd_and_sgd_one(uniform):
-    runs = by_optimizer(uniform["runs"])
-    np.testing.assert_allclose(runs["fasgd"]["measured"], runs["sgd"]["measured"], rtol=1e-6)
-    assert any(
-        "Corollary 1" in check["statement"] and check["holds"] for check in uniform["checks"]
-    )
-    assert uniform["problem"]["rate"] is None
+    runs = by_optimizer(uniform.runs)
+    np.testing.assert_allclose(runs["fasgd"].measured, runs["sgd"].measured, rtol=1e-6)
+    assert any("Corollary 1" in check.statement and check.holds for check in uniform.checks)
+    assert uniform.problem.rate is None
 
 
 def test_sides_of_other_sizes_have_one_rate_each_and_no_corollary():
     document = run(Settings(tail="uniform", **SMALL))
-    assert document["problem"]["corollary"] == {
-        "applies": False,
-        "reason": "|U| = 4 is not |V| = 3",
-    }
-    entries = by_optimizer(document["improvements"])
-    assert entries["fasgd"]["corollary"] is None
-    steps = by_optimizer(document["runs"])["fasgd"]["steps"]
+    assert document.problem.corollary == ProblemCorollary(False, "|U| = 4 is not |V| = 3")
+    entries = by_optimizer(document.improvements)
+    assert entries["fasgd"].corollary is None
+    steps = by_optimizer(document.runs)["fasgd"].steps
     assert steps[0] == pytest.approx(math.sqrt(4 / 3) * steps[-1])
-    (check,) = [check for check in document["checks"] if "Corollary" in check["statement"]]
-    assert check["holds"]
-    assert "one rate for each side" in check["statement"]
+    (check,) = [check for check in document.checks if "Corollary" in check.statement]
+    assert check.holds
+    assert "one rate for each side" in check.statement
 
 
 def test_a_tail_that_no_corollary_covers_is_not_called_one():
     settings = Settings("polynomial", 1.5, users=12, items=12, iterations=20_000, repetitions=4)
     document = run(settings)
-    words = [check["statement"] for check in document["checks"]]
+    words = [check.statement for check in document.checks]
     assert not any(word.startswith("Corollary, part") for word in words)
     assert any(word.startswith("No corollary") and "nu = 1.5 is below 2" in word for word in words)
 
@@ -137,41 +133,40 @@ def test_a_tail_that_no_corollary_covers_is_not_called_one():
 def test_bounds_that_say_less_than_the_start_are_counted(documents):
     """Far from T large enough, a bound may be above what there was before the first iteration."""
     for document in documents.values():
-        for entry in document["runs"][:3]:
-            small = (np.array(entry["bound"]) < document["tokens"]["start"]).sum()
+        for entry in document.runs[:3]:
+            small = (np.array(entry.bound) < document.tokens.start).sum()
             theorem = {"fasgd": "Theorem 1", "sgd": "Theorem 2", "cfsgd": "Theorem 3"}
             (check,) = [
                 check
-                for check in document["checks"]
-                if check["statement"].startswith(theorem[entry["optimizer"]])
+                for check in document.checks
+                if check.statement.startswith(theorem[entry.optimizer])
             ]
-            assert f"below the error at the start for {small} of 32 tokens" in check["detail"]
+            assert f"below the error at the start for {small} of 32 tokens" in check.detail
 
 
 def test_where_all_steps_are_capped_the_methods_are_one_and_nothing_is_guaranteed():
     settings = Settings(radius=100.0, users=9, items=9, iterations=20_000, repetitions=4)
-    entries = by_optimizer(run(settings)["improvements"])
-    assert entries["fasgd"]["corollary"] is None
-    assert entries["fasgd"]["measured"] == [1.0] * 18
-    assert entries["fasgd"]["slope"]["measured"] == 0
+    entries = by_optimizer(run(settings).improvements)
+    assert entries["fasgd"].corollary is None
+    assert entries["fasgd"].measured == (1.0,) * 18
+    assert entries["fasgd"].slope.measured == 0
 
 
 def test_the_last_iterate_can_be_looked_at_instead():
     entries = {
-        output: by_optimizer(run(Settings(output=output, **SMALL))["runs"])
+        output: by_optimizer(run(Settings(output=output, **SMALL)).runs)
         for output in ("random", "last")
     }
     for name in NAMES:
-        assert entries["last"][name]["measured"] != entries["random"][name]["measured"]
-        assert entries["last"][name]["steps"] == entries["random"][name]["steps"]
+        assert entries["last"][name].measured != entries["random"][name].measured
+        assert entries["last"][name].steps == entries["random"][name].steps
 
 
 def test_the_same_seed_gives_the_same_document_whatever_the_threads():
-    one, other = (run(Settings(**SMALL), threads=threads) for threads in (1, 2))
-    for document in (one, other):
-        del document["created"], document["seconds"]
+    documents = (run(Settings(**SMALL), threads=threads) for threads in (1, 2))
+    one, other = (structs.replace(each, created="", seconds=0) for each in documents)
     assert one == other
-    assert run(Settings(seed=1, **SMALL))["tokens"]["sigma2"] != one["tokens"]["sigma2"]
+    assert run(Settings(seed=1, **SMALL)).tokens.sigma2 != one.tokens.sigma2
 
 
 def test_too_few_iterations_are_refused_with_the_number_that_is_needed():
@@ -184,7 +179,7 @@ def test_too_few_iterations_are_refused_with_the_number_that_is_needed():
 
 def test_the_iterations_that_theorem_3_needs_are_enough():
     settings = {"users": 8, "items": 8, "repetitions": 10}
-    needed = run(Settings(iterations=3000, **settings))["problem"]["minimum_iterations"]
+    needed = run(Settings(iterations=3000, **settings)).problem.minimum_iterations
     assert 50 < needed < 2000
     run(Settings(iterations=round(1.1 * needed), **settings))
     with pytest.raises(DataError, match="Theorem 3 needs at least"):
@@ -194,10 +189,10 @@ def test_the_iterations_that_theorem_3_needs_are_enough():
 def test_a_ball_that_rows_leave_makes_the_run_invalid(monkeypatch):
     monkeypatch.setattr("freqsgd.theory.simulation.START_NORM", 0.99)
     document = run(Settings(**SMALL))
-    left = [check for check in document["checks"] if "ball" in check["statement"]]
-    assert [check["holds"] for check in left] == [False]
-    assert "left out" in left[0]["detail"]
-    assert any(entry["invalid"] for entry in document["runs"])
+    left = [check for check in document.checks if "ball" in check.statement]
+    assert [check.holds for check in left] == [False]
+    assert "left out" in left[0].detail
+    assert any(entry.invalid for entry in document.runs)
 
 
 def test_a_ball_that_all_rows_leave_is_an_error(monkeypatch):

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -16,13 +16,13 @@ from rich.text import Text
 from freqsgd.cli.neighbor_table import shown
 from freqsgd.cli.options import COLUMNS, SEPARATOR, column_names, words
 from freqsgd.cli.session import present, target
-from freqsgd.documents.inspection import Field, Fit, Promise
+from freqsgd.documents.inspection import InspectedField, Inspection, TailFit, TokenPromise
 from freqsgd.errors import DataError
 from freqsgd.files import check_apart
 from freqsgd.inspection.document import inspect_data as look_at
 from freqsgd.inspection.options import InspectionOptions
 from freqsgd.report import write_inspection
-from freqsgd.report.inspection import read_inspection
+from freqsgd.report.inspection import with_names
 from freqsgd.report.inspection_words import summarize
 from freqsgd.tables.days import named_paths
 
@@ -112,10 +112,10 @@ _COLUMNS = (
 )
 
 
-def print_inspection(document: dict[str, Any]) -> None:
-    """A row per field, then the statements of the report."""
+def print_inspection(inspection: Inspection) -> None:
+    """Print a row per field, then the statements of the report."""
     console = Console(highlight=False, width=None if Console().is_terminal else 100)
-    inspection = read_inspection(document)
+    inspection = with_names(inspection)
     data, *others = summarize(inspection)
     print(f"\n{_fill(data.text, console.width)}")
     console.print(_table(inspection.fields))
@@ -131,35 +131,35 @@ def _fill(text: str, width: int) -> str:
     return textwrap.fill(plain, width, subsequent_indent=" " * _INDENT)
 
 
-def _table(fields: Sequence[Field]) -> Table:
+def _table(fields: Sequence[InspectedField]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("field", no_wrap=True, max_width=_LONGEST_NAME, overflow="ellipsis")
     for name in ("tokens", "once", "effective", "top 1%", "10%", "tail", "median", "90%"):
         table.add_column(name, justify="right", no_wrap=True)
     for field in fields:
-        effective = field.effective_tokens or 0.0
+        effective = field.effective_tokens
         table.add_row(
             Text(shown(field.name)),
             f"{field.tokens:,}",
-            f"{(field.singletons or 0) / field.tokens:.0%}",
+            f"{field.singletons / field.tokens:.0%}",
             f"{effective:,.{0 if effective >= 100 else 1}f}",
             f"{field.top_1:.0%}",
             f"{field.top_10:.0%}",
             _tail(field.fit),
-            _factor(field.promise["median"]),
-            _factor(field.promise["p90"]),
+            _factor(field.promise.median),
+            _factor(field.promise.p90),
         )
     return table
 
 
-def _tail(fit: Fit) -> str:
+def _tail(fit: TailFit) -> str:
     """The better of the two fits."""
     if fit.family is None:
         return "-"
     return f"exp(-{fit.tau:.2g} n)" if fit.family == "exponential" else f"n^-{fit.nu:.2f}"
 
 
-def _factor(promise: Promise) -> str:
+def _factor(promise: TokenPromise) -> str:
     """A ratio in three digits, or whole, and of how many occurrences it comes."""
     iterations = promise.iterations
     ratio = f"{iterations:.3g}" if iterations < 1000 else f"{iterations:,.0f}"

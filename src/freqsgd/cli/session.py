@@ -8,8 +8,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
 import typer
 
 from freqsgd.cli.progress import Watcher, console
@@ -168,10 +169,13 @@ def use_threads(threads: int | None) -> None:
         torch.set_num_threads(threads)
 
 
+_Document = TypeVar("_Document", bound=msgspec.Struct)
+
+
 def present(
     name: str,
-    make: Callable[..., dict[str, Any]],
-    show: Callable[[dict[str, Any]], None],
+    make: Callable[..., _Document],
+    show: Callable[[_Document], None],
     write: Callable[[dict[str, Any], Path], Path],
     out: Path | None,
 ) -> None:
@@ -191,8 +195,9 @@ def present(
         with Watcher() as watcher:
             document = make(progress=watcher.loading, command=command_line())
         if out is not None:
-            write_json(out / name, document)
-            page = write(document, out)
+            content = msgspec.to_builtins(document)
+            write_json(out / name, content)
+            page = write(content, out)
         show(document)
         if out is not None:
             print(f"\nreport: {page}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.table import Table
 
 from freqsgd.cli.session import present, target, use_threads
-from freqsgd.documents import read_document
 from freqsgd.documents.theory import Theory
 from freqsgd.report import write_theory
 from freqsgd.theory.settings import Settings
@@ -66,10 +65,9 @@ def theory(
 _ROWS = 10  # of users that are shown
 
 
-def print_theory(document: dict[str, Any]) -> None:
-    """Some users with bounds and measurements, then every statement and whether it holds."""
+def print_theory(theory: Theory) -> None:
+    """Print some users with bounds and measurements, then the statements and whether they hold."""
     console = Console(highlight=False, width=None if Console().is_terminal else 140)
-    theory = read_document(document, Theory, "theory.json")
     problem = theory.problem
     rate = "" if problem.rate is None else f" of rate {problem.rate:g}"
     console.print(
@@ -102,12 +100,11 @@ def _users(theory: Theory) -> Table:
     for k in np.unique(np.linspace(0, users - 1, _ROWS).round().astype(int)):
         row = [str(theory.tokens.rank[k]), f"{theory.tokens.p[k]:.2g}"]
         for name, run in runs.items():
-            measured, bound = run.measured[k], run.bound[k]
-            part = "" if measured is None or bound is None else f" ({measured / bound:.1g})"
-            row.append(f"{measured:.2g}{part}")
+            part = "" if run.bound is None else f" ({run.measured[k] / run.bound[k]:.1g})"
+            row.append(f"{run.measured[k]:.2g}{part}")
             if name != "sgd":
-                promised = against[name].bound[k]
-                promise = "" if promised is None else f" ({promised:.2g})"
-                row.append(f"{against[name].measured[k]:.2g}{promise}")
+                other = against[name]
+                promise = "" if other.bound is None else f" ({other.bound[k]:.2g})"
+                row.append(f"{other.measured[k]:.2g}{promise}")
         table.add_row(*row)
     return table

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from freqsgd.errors import DataError
-from freqsgd.files import read_json
+from freqsgd.files import read_json, write_json
 
 SCHEMA = 1  # of every document
 KEPT_NULLS = "params"  # of a trial: null says that a setting was left out
@@ -74,3 +74,8 @@ def _known(value: Any, *, nulls: bool = False) -> Any:
     if isinstance(value, list | tuple):
         return [_known(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_document(path: Path, document: msgspec.Struct) -> None:
+    """Write a document as JSON, whole or not at all."""
+    write_json(path, msgspec.to_builtins(document))

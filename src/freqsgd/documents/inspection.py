@@ -6,48 +6,72 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-FEW_TIMES = 10  # a token seen less often: how frequent it is is hardly known
+FEW_TIMES = 10  # the frequency of a token that was seen less often is hardly known
 
 
 class InspectedData(Struct, frozen=True):
-    """What was looked at."""
+    """The data that was counted."""
 
-    name: str | None = None
-    rows: float | None = None
-    fields: int | None = None
-    tokens: int | None = None
-    min_count: int | None = None
-    numeric_rule: str | None = None
+    name: str
+    rows: int  # of text: words that are not rare
+    fields: int
+    tokens: int
+    min_count: int
+    numeric_rule: str | None = None  # None where no column holds numbers
 
 
-class Promise(Struct, frozen=True):
-    """What the bounds say of one token: SGD's over that of FA-SGD."""
+class TokenPromise(Struct, frozen=True):
+    """The bound of SGD over that of FA-SGD for one token."""
 
-    count: float
-    error: float
-    iterations: float
-    rank: int | None = None
-    p: float | None = None
+    rank: int  # 1 is the most frequent token
+    count: int
+    p: float  # occurrences per sample; of a bag's token it may exceed 1
+    error: float  # the ratio of the bounds after equally many iterations
+    iterations: float  # the ratio of the iterations to equal bounds: error squared
 
     @property
     def is_known(self) -> bool:
-        """Whether the token was seen often enough to say."""
+        """Whether the token was seen often enough for its frequency to be known."""
         return self.count >= FEW_TIMES
 
 
-class Fit(Struct, frozen=True):
-    """The tails that fit a field's counts best, from a rank on."""
+class Promise(Struct, frozen=True):
+    """The tokens that half, and nine tenths, of the tokens are more frequent than."""
 
-    family: str | None = None  # the nearer one; None if there is no fit or the test cannot tell
-    reason: str | None = None  # why there is none
-    tokens: int | None = None
+    median: TokenPromise
+    p90: TokenPromise
+
+
+class TailFit(Struct, frozen=True):
+    """The tail of a field's tokens.
+
+    Everything after ``tokens`` is None if there is no fit.
+
+    Attributes:
+        family: "exponential" or "polynomial"; None if there is no fit or the test cannot tell
+        reason: why there is no family, else None
+        tokens: number of tokens, of which the tail holds ``tokens - from_rank + 1``
+        from_rank: the tail's first rank, counted from 1
+        samples: occurrences of the tail's tokens, of which one half was fitted
+        nu: steepness of the polynomial tail
+        tau: steepness of the exponential tail
+        first_count: by family, the count that the fit expects at ``from_rank``
+        log_likelihoods: by family
+        distances: by family, Kolmogorov and Smirnov's
+        statistic: Vuong's; above 0 the polynomial tail is nearer
+        p_value: two-sided
+    """
+
+    family: str | None = None
+    reason: str | None = None
+    tokens: int = 0
     from_rank: int | None = None
-    samples: float | None = None  # occurrences of the tokens from that rank on
+    samples: int | None = None
     nu: float | None = None
     tau: float | None = None
-    first_count: dict[str, float] = {}  # at from_rank, by family
-    log_likelihoods: dict[str, float] = {}
-    distances: dict[str, float] = {}
+    first_count: dict[str, float] | None = None
+    log_likelihoods: dict[str, float] | None = None
+    distances: dict[str, float] | None = None
     statistic: float | None = None
     p_value: float | None = None
 
@@ -64,59 +88,75 @@ class Fit(Struct, frozen=True):
 class FieldCorollary(Struct, frozen=True):
     """Whether the paper's corollary for the nearer family applies."""
 
-    applies: bool = False
-    reason: str | None = None  # why not
-    top: int | None = None
+    applies: bool
+    reason: str | None = None
+    top: int | None = None  # number of top tokens
 
 
-class Field(Struct, frozen=True):
+class InspectedField(Struct, frozen=True):
     """The tokens of a column."""
 
+    name: str
     tokens: int
-    occurrences: float
-    ranks: Annotated[tuple[tuple[int, float], ...], Meta(min_length=1)]
-    name: str = ""
-    samples: int | None = None
-    top_1: float | None = None
-    top_10: float | None = None
-    singletons: float | None = None
-    effective_tokens: float | None = None
-    most_frequent: tuple[tuple[str, float], ...] = ()
-    fit: Fit = Fit()
-    corollary: FieldCorollary = FieldCorollary()
-    promise: dict[str, Promise] = {}  # "median": half the tokens are more frequent; "p90": 90%
+    samples: int  # rows that hold a token of it
+    occurrences: int
+    top_1: float  # share of the occurrences that the most frequent 1% of the tokens have
+    top_10: float
+    singletons: int
+    effective_tokens: float
+    most_frequent: tuple[tuple[str, int], ...]
+    fit: TailFit
+    corollary: FieldCorollary
+    ranks: Annotated[tuple[tuple[int, int], ...], Meta(min_length=1)]  # rank and count
+    promise: Promise
 
 
 class TailSamples(Struct, frozen=True):
-    """How many of the samples that were looked at hold a rare token."""
+    """The share of the sampled rows that hold a rare token."""
 
-    share: float | None = None
-    seen_below_10: float | None = None
-    of: float | None = None
+    share: float  # with a token of a tail
+    seen_below_10: float
+    of: int  # rows; less than all of them if there are very many
 
 
 class SuggestedRates(Struct, frozen=True):
-    """Where to look for CF-SGD's learning rate."""
+    """A range of learning rates for CF-SGD."""
 
-    low: float | None = None
-    high: float | None = None
-    rule: str | None = None
-    advice: str | None = None
+    low: float
+    high: float
+    rule: str
+    advice: str
 
 
-class Inspection(Struct, frozen=True):
+class Inspection(Struct, frozen=True, kw_only=True):
     """How frequent tokens are, and what that promises."""
 
     schema: int
     kind: str
-    fields: Annotated[tuple[Field, ...], Meta(min_length=1)]
-    dataset: InspectedData = InspectedData()
-    dim: int | None = None
-    promise: dict[str, Promise] = {}
-    tail_samples: TailSamples = TailSamples()
-    memory: dict[str, float] = {}
+    command: str = ""
+    created: str
+    dataset: InspectedData
+    dim: int
+    fields: Annotated[tuple[InspectedField, ...], Meta(min_length=1)]
+    promise: Promise
+    tail_samples: TailSamples
+    memory: dict[str, int]
     lr: SuggestedRates | None = None
     lr_reason: str | None = None
-    notes: tuple[str, ...] = ()
-    command: str | None = None
-    created: str | None = None
+    notes: tuple[str, ...]
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the tokens are words: for these alone no rates are suggested."""
+        return self.lr is None
+
+    @property
+    def overall(self) -> Promise | None:
+        """The promise over all fields; None where each has a single token."""
+        return self.promise if any(field.tokens > 1 for field in self.fields) else None
+
+    @property
+    def seldom_share(self) -> float | None:
+        """The share of samples with a token seen less than FEW_TIMES times, if there are any."""
+        merged = self.dataset.min_count >= FEW_TIMES
+        return None if merged else self.tail_samples.seen_below_10

@@ -1,42 +1,41 @@
-"""``theory.json``, which ``freqsgd theory`` writes (docs/theory.md): a number per token."""
+"""``theory.json``, which ``freqsgd theory`` writes (docs/theory.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
-from msgspec.structs import force_setattr
 
-Numbers = tuple[float | None, ...]  # one per token
+Numbers = tuple[float, ...]  # one per token, users first
 
 
-class Problem(Struct, frozen=True):
-    """What was simulated."""
+class SimulatedProblem(Struct, frozen=True, kw_only=True):
+    """The settings of a simulation, and what follows from them."""
 
-    tail: str | None = None
+    tail: str
     rate: float | None = None
-    users: int | None = None
-    items: int | None = None
-    dim: int | None = None
-    radius: float | None = None
-    iterations: int | None = None
-    repetitions: int | None = None
-    output: str | None = None
-    seed: int | None = None
-    smoothness: float | None = None
-    gap: float | None = None
-    gradient_bound: float | None = None
-    minimum_iterations: int | None = None
-    top_users: int = 0
-    top_items: int = 0
-    corollary: ProblemCorollary | None = None
+    users: int
+    items: int
+    dim: int
+    radius: float
+    iterations: int
+    repetitions: int
+    output: str
+    seed: int
+    smoothness: float
+    gap: float
+    gradient_bound: float
+    minimum_iterations: int
+    top_users: int
+    top_items: int
+    corollary: ProblemCorollary
 
 
 class ProblemCorollary(Struct, frozen=True):
-    """Whether the corollary applies to all of it."""
+    """Whether the paper's corollary applies to the problem."""
 
-    applies: bool = False
+    applies: bool
     reason: str | None = None
 
 
@@ -45,90 +44,84 @@ class Tokens(Struct, frozen=True):
 
     side: Annotated[tuple[Literal["user", "item"], ...], Meta(min_length=1)]
     rank: tuple[Annotated[int, Meta(ge=1)], ...]
-    p: Numbers = ()
-    sigma2: Numbers = ()
-    start: Numbers = ()  # squared gradients before the first iteration
+    p: Numbers
+    sigma2: Numbers
+    start: Numbers  # squared gradients before the first iteration
 
 
-class TheoryRun(Struct, frozen=True):
-    """One optimizer: what it may at most have left of each token's gradient, and what it has."""
+class TheoryRun(Struct, frozen=True, kw_only=True):
+    """The squared gradient of each token under one optimizer, and its bound."""
 
     optimizer: str
-    alpha: float | None = None
-    steps: Numbers = ()
-    bound: Numbers = ()
-    measured: Numbers = ()
-    low: Numbers = ()
-    high: Numbers = ()
-    invalid: int = 0  # repetitions that left the ball
-    mean_loss_gap: float | None = None
+    alpha: float
+    steps: Numbers
+    bound: Numbers | None = None
+    measured: Numbers
+    low: Numbers
+    high: Numbers
+    invalid: int  # repetitions that left the ball
+    mean_loss_gap: float
 
 
 class Slope(Struct, frozen=True):
-    """How fast the logarithm of an improvement grows along the tail."""
+    """The growth of an improvement's logarithm along the tail."""
 
     measured: float
     low: float
     high: float
-    predicted: float | None = None
-    axis: str = "rank"  # or "log rank"
-    tokens: int | None = None
-    begun: int | None = None  # of these, how many SGD has begun to learn
+    predicted: float
+    axis: Literal["rank", "log rank"]
+    tokens: int
+    begun: int  # of these, how many SGD has begun to learn
 
 
-class Improvement(Struct, frozen=True):
+class Improvement(Struct, frozen=True, kw_only=True):
     """SGD's error over that of another optimizer."""
 
     optimizer: str
-    bound: Numbers = ()
-    iterations: Numbers = ()  # by the bounds: SGD's iterations to an equal error over its
-    corollary: Numbers = ()  # of these, what the corollary guarantees
-    measured: Numbers = ()
-    low: Numbers = ()
-    high: Numbers = ()
+    measured: Numbers
+    low: Numbers
+    high: Numbers
+    bound: Numbers | None = None  # the ratio of the bounds
+    iterations: Numbers | None = None  # its square: SGD's iterations to an equal error over its own
+    corollary: Numbers | None = None  # the factor of iterations that the corollary guarantees
     slope: Slope | None = None
 
 
 class Check(Struct, frozen=True):
-    """A statement of the paper, and whether it came out."""
+    """A statement of the paper, and whether it holds in the simulation."""
 
-    statement: str = ""
-    holds: bool = False
-    detail: str = ""
+    statement: str
+    holds: bool
+    detail: str
 
 
-class Theory(Struct, frozen=True):
+class Theory(Struct, frozen=True, kw_only=True):
     """Bounds and measurements of a simulation."""
 
     schema: int
     kind: str
+    command: str | None = None
+    created: str
+    seconds: float
+    problem: SimulatedProblem
     tokens: Tokens
     runs: tuple[TheoryRun, ...]
     improvements: tuple[Improvement, ...]
     checks: tuple[Check, ...]
-    problem: Problem = Problem()
-    command: str | None = None
-    created: str | None = None
-    seconds: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse columns that do not have a number per token; fill those that are missing."""
+        """Refuse columns that do not have a number for each token."""
         count = len(self.tokens.side)
-        if len(self.tokens.rank) != count:
-            raise ValueError(f'"tokens" must have a rank for each of {count} tokens')
-        _fill(self.tokens, ("p", "sigma2", "start"), count, "tokens")
-        every = ("bound", "measured", "low", "high")
-        for run in self.runs:
-            _fill(run, ("steps", *every), count, f"run of {run.optimizer}")
-        for entry in self.improvements:
-            what = f"improvement of {entry.optimizer}"
-            _fill(entry, ("iterations", "corollary", *every), count, what)
+        for entry, what in self._entries():
+            for name in entry.__struct_fields__:
+                column = getattr(entry, name)
+                if isinstance(column, tuple) and len(column) != count:
+                    raise ValueError(
+                        f'{what}: "{name}" must have a number for each of {count} tokens'
+                    )
 
-
-def _fill(entry: Any, columns: Sequence[str], count: int, what: str) -> None:
-    for name in columns:
-        length = len(getattr(entry, name))
-        if length not in (0, count):
-            raise ValueError(f'{what}: "{name}" must have a number for each of {count} tokens')
-        if not length:
-            force_setattr(entry, name, (None,) * count)
+    def _entries(self) -> Iterator[tuple[Struct, str]]:
+        yield self.tokens, "tokens"
+        yield from ((run, f"run of {run.optimizer}") for run in self.runs)
+        yield from ((each, f"improvement of {each.optimizer}") for each in self.improvements)

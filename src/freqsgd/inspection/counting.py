@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from freqsgd.documents.inspection import FEW_TIMES, TailSamples
 from freqsgd.errors import DataError
 from freqsgd.inspection.sources import Source
 from freqsgd.runs.metrics import CLASSES, frequency_classes
@@ -21,7 +22,6 @@ _SAMPLE_ROWS = 1 << 20
 _SAMPLE_CODES = 1 << 26  # 256 MB
 _SHOWN = 5  # of the most frequent tokens
 _TAIL = CLASSES.index("tail")
-SELDOM = 10  # a token seen less often: how frequent it is is hardly known
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,6 @@ class CountedField:
     most_frequent: list[tuple[str, int]]
     table_rows: int  # that they take in training: one more, for tokens that are rare or new
     rare: int  # occurrences of rare tokens
-
-
-@dataclass(frozen=True)
-class TailSamples:
-    """How many of the rows looked at have a token of a tail, or one that was hardly seen."""
-
-    share: float
-    seen_below_10: float
-    of: int  # rows; less than all of them if there are very many
 
 
 @dataclass(frozen=True)
@@ -66,7 +57,7 @@ class Counted:
 def count(
     source: Source,
     min_count: int | None = None,
-    progress: Callable[[str, int, int | None], None] | None = None,
+    progress: Progress | None = None,
 ) -> Counted:
     """Read all rows of the source once, in memory that the distinct tokens bound.
 
@@ -123,7 +114,7 @@ def _tail_samples(
     for number, field in enumerate(fields):
         own = places[:, starts[number] : starts[number + 1]]
         classes = frequency_classes(field.counts, [len(field.counts)])
-        for found, chosen in ((in_tail, classes == _TAIL), (seldom, field.counts < SELDOM)):
+        for found, chosen in ((in_tail, classes == _TAIL), (seldom, field.counts < FEW_TIMES)):
             found |= np.append(chosen, False)[own].any(axis=1)  # the last is where place -1 leads
     return TailSamples(float(in_tail.mean()), float(seldom.mean()), len(places))
 

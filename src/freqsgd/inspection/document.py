@@ -1,22 +1,30 @@
-"""All that ``inspect.json`` says."""
+"""Describe how frequent tokens are: the content of ``inspect.json``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from freqsgd.documents import SCHEMA
+from freqsgd.documents.inspection import (
+    FieldCorollary,
+    InspectedData,
+    InspectedField,
+    Inspection,
+    Promise,
+    SuggestedRates,
+    TailFit,
+)
 from freqsgd.errors import DataError
 from freqsgd.inspection.options import InspectionOptions
 from freqsgd.optimizers import Rule, by_memory
 from freqsgd.recommender.memory import table_state
 from freqsgd.theory.improvement import corollary, promises
-from freqsgd.theory.tails import TailFit, fit_tail
+from freqsgd.theory.tails import fit_tail
 from freqsgd.words.settings import TextSettings
 
 if TYPE_CHECKING:
@@ -30,8 +38,8 @@ def inspect_data(
     *,
     command: str = "",
     progress: Callable[[str, int, int | None], None] | None = None,
-) -> dict[str, Any]:
-    """Look at all rows once, and say how frequent tokens are and what that promises.
+) -> Inspection:
+    """Read all rows once, and describe how frequent tokens are and what that promises.
 
     Args:
         options: what to look at
@@ -39,14 +47,14 @@ def inspect_data(
         progress: called now and then with a stage, how much is done, and how much there is
 
     Returns:
-        what ``docs/inspect.md`` lists, ready to be written as JSON
+        the content of ``inspect.json``, as ``docs/inspect.md`` lists it
 
     Raises:
         DataError: the data is not there or cannot be used, or the options do not fit together
 
     Example:
         >>> document = inspect_data(InspectionOptions(dataset="synthetic"))
-        >>> [field["tokens"] for field in document["fields"]]
+        >>> [field.tokens for field in document.fields]
         [7998, 4000]
     """
     try:
@@ -54,189 +62,64 @@ def inspect_data(
         from freqsgd.inspection.sources import open_source
     except ModuleNotFoundError as error:
         raise DataError(f"files are read with {error.name}: pip install 'freqsgd[cli]'") from error
-    if progress:
-        progress("looking at columns", 0, None)
+    tell = progress or (lambda stage, done, total: None)
+    tell("looking at columns", 0, None)
     source = open_source(options)
     has_numbers = any(column.is_number for column in source.columns)
     counted = count(source, options.min_count, progress)
-    return {
-        "schema": SCHEMA,
-        "kind": "inspection",
-        "command": command,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        **_description(counted, options, options.numeric_rule if has_numbers else None, progress),
-    }
+    counts = [field.counts for field in counted.fields]
+    of_fields, of_all = promises(counts, counted.rows)
+    fields = []
+    for number, (field, promise) in enumerate(zip(counted.fields, of_fields, strict=True)):
+        tell("describing columns", number, len(counts))
+        fields.append(_describe(field, promise))
+    indices = sum(field.occurrences for field in fields)
+    return Inspection(
+        schema=SCHEMA,
+        kind="inspection",
+        command=command,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        dataset=InspectedData(
+            name=counted.name,
+            rows=counted.rows,
+            fields=len(fields),
+            tokens=sum(map(len, counts)),
+            min_count=counted.min_count,
+            numeric_rule=options.numeric_rule if has_numbers else None,
+        ),
+        dim=options.dim,
+        fields=tuple(fields),
+        promise=of_all,
+        tail_samples=counted.tail_samples,
+        memory=_memory(counted, options),
+        lr=None if options.is_text else learning_rates(indices / counted.rows),
+        lr_reason=_NO_WORD_RATE if options.is_text else None,
+        notes=tuple(_notes(counted, options)),
+    )
 
 
-def _description(
-    counted: Counted, options: InspectionOptions, numeric_rule: str | None, progress: Any
-) -> dict[str, Any]:
-    fields, rows = counted.fields, counted.rows
-    counts = [field.counts for field in fields]
-    indices = int(sum(field.sum() for field in counts))
-    of_fields, of_all = promises(counts, rows)
-    described = []
-    for number, (field, promise) in enumerate(zip(fields, of_fields, strict=True)):
-        if progress:
-            progress("describing columns", number, len(fields))
-        described.append({**field_statistics(field), "promise": promise.as_json()})
-    return {
-        "dataset": {
-            "name": counted.name,
-            "rows": rows,
-            "fields": len(fields),
-            "tokens": sum(map(len, counts)),
-            "min_count": counted.min_count,
-            "numeric_rule": numeric_rule,
-        },
-        "dim": options.dim,
-        "fields": described,
-        "promise": of_all.as_json(),
-        "tail_samples": asdict(counted.tail_samples),
-        "memory": _memory(counted, options),
-        "lr": None if options.is_text else learning_rates(indices / rows),
-        "lr_reason": _NO_WORD_RATE if options.is_text else None,
-        "notes": list(notes(counted, options)),
-    }
-
-
-def _memory(counted: Counted, options: InspectionOptions) -> dict[str, int]:
-    fields, rows = counted.fields, counted.rows
-    if options.is_text:
-        return memory_of_words(len(fields[0].counts), options.dim, rows)
-    table_rows = sum(field.table_rows for field in fields)
-    return memory_of_fm(table_rows, options.dim, rows * max(field.width for field in fields))
-
-
-_MOST = 0.95  # share of the tokens, beyond which nearly all are seen once
-_FEWEST = 100  # tokens; fewer may be seen once where rows are few
-_FEW = 4  # fields that are all named
-
-
-def notes(counted: Counted, options: InspectionOptions) -> Iterator[str]:
-    """Yield sentences, each of them about something else."""
-    if counted.rare:
-        yield _about_rare(counted, options)
-    ids = [field.name for field in counted.fields if _is_row_id(field)]
-    if ids:
-        yield (
-            f"Nearly all tokens of {_named(ids)} occur once, as numbers of rows do: nothing can be "
-            "learned of them, and they change what is promised to other fields; leave such columns "
-            "out (--features)."
-        )
-    own_table = options.path is not None and not options.is_text
-    labels = [field.name for field in counted.fields if _is_binary(field)]
-    if labels and own_table and options.label is None and not options.features:
-        yield f"The values of {_named(labels)} are 0 and 1: if it is the label, say so (--label)."
-
-
-def _about_rare(counted: Counted, options: InspectionOptions) -> str:
-    seldom = f"seen fewer than {counted.min_count:,} times (--min-count)"
-    if options.is_text:
-        return f"Words {seldom} are left out: {counted.rare:,} of {counted.rows + counted.rare:,}."
-    return f"Tokens {seldom} count as one token of their field."
-
-
-def _is_row_id(field: CountedField) -> bool:
-    counts = field.counts
-    singletons = int(np.count_nonzero(counts == 1))
-    return len(counts) >= _FEWEST and singletons >= _MOST * len(counts)
-
-
-def _is_binary(field: CountedField) -> bool:
-    return {name for name, _ in field.most_frequent} == {"0", "1"}
-
-
-def _named(names: list[str]) -> str:
-    if len(names) > _FEW:
-        return f"{len(names)} fields"
-    *others, last = map(repr, names)
-    return f"{', '.join(others)} and {last}" if others else last
-
-
-_TOP, _WIDTH = 1.5, 3.0
-_ADVICE = "for an FM in batches of 1,024; begin at the upper end"
-
-
-def learning_rates(tokens_per_sample: float) -> dict[str, Any]:
-    """Return where to look for CF-SGD's learning rate: an FM in batches of 1024, mean loss.
-
-    The more tokens samples had, the lower was the largest rate that worked on the data tried. The
-    range is
-
-        1.5 / tokens ** (1/3) / 3     to     1.5 / tokens ** (1/3)
-
-    a rule of thumb; ``docs/inspect.md`` says on what data it was found and how well it does.
-
-    Example:
-        >>> learning_rates(2)["low"], learning_rates(2)["high"]
-        (0.4, 1.0)
-    """
-    high = _TOP / tokens_per_sample ** (1 / 3)
-    tokens = f"{tokens_per_sample:.3g}"
-    many = "token" if tokens == "1" else "tokens"
-    return {
-        "low": _one_digit(high / _WIDTH),
-        "high": _one_digit(high),
-        "rule": f"{_TOP:g} / {tokens} ** (1/3) for {tokens} {many} a sample, and a third of it",
-        "advice": _ADVICE,
-    }
-
-
-def _one_digit(rate: float) -> float:
-    """Return it rounded, but not above all that was tried."""
-    return min(float(f"{rate:.1g}"), _TOP)
-
-
-_FLOAT = 4
-_RULES = [Rule(each.name) for each in reversed(by_memory()) if each.trains and each.stateful]
-
-
-def memory_of_fm(table_rows: int, dim: int, most_counted: int) -> dict[str, int]:
-    """Return that of a factorization machine, whose rows hold a vector and a linear weight.
-
-    Args:
-        table_rows: of all fields
-        dim: numbers of a vector
-        most_counted: the most that a token could be counted in an epoch, as the engine reckons it:
-            samples, times the width of the widest field
-    """
-    states = {r.optimizer: table_state(r, table_rows, dim, most_counted) for r in _RULES}
-    return {"weights": _FLOAT * table_rows * (dim + 1), **states}
-
-
-def memory_of_words(words: int, dim: int, occurrences: int) -> dict[str, int]:
-    """Return that of word vectors: two tables, whose rows are a vector each.
-
-    How far counters could come is what the engine reckons for an epoch of its default settings.
-    """
-    most_counted = TextSettings().most_counted(occurrences)
-    rows = 2 * words
-    states = {r.optimizer: table_state(r, rows, dim, most_counted, linear=False) for r in _RULES}
-    return {"weights": _FLOAT * rows * dim, **states}
-
+# ---- a field -------------------------------------------------------------------------------------
 
 _MOST_RANKS = 300
 
 
-def field_statistics(field: CountedField) -> dict[str, Any]:
-    """Return what ``inspect.json`` says of a field, without its promise."""
-    counts = field.counts
-    fit = fit_tail(counts)
-    return {
-        "name": field.name,
-        "tokens": len(counts),
-        "samples": field.samples,
-        "occurrences": int(counts.sum()),
-        "top_1": top_share(counts, 1),
-        "top_10": top_share(counts, 10),
-        "singletons": int(np.count_nonzero(counts == 1)),
-        "effective_tokens": effective_tokens(counts),
-        "most_frequent": [list(pair) for pair in field.most_frequent],
-        "fit": fit.as_json(),
-        "corollary": _corollary(fit, len(counts)),
-        "ranks": rank_frequencies(counts),
-    }
+def _describe(field: CountedField, promise: Promise) -> InspectedField:
+    counts, fit = field.counts, fit_tail(field.counts)
+    return InspectedField(
+        name=field.name,
+        tokens=len(counts),
+        samples=field.samples,
+        occurrences=int(counts.sum()),
+        top_1=top_share(counts, 1),
+        top_10=top_share(counts, 10),
+        singletons=_singletons(field),
+        effective_tokens=effective_tokens(counts),
+        most_frequent=tuple(field.most_frequent),
+        fit=fit,
+        corollary=_corollary(fit),
+        ranks=tuple(rank_frequencies(counts)),
+        promise=promise,
+    )
 
 
 def top_share(counts: NDArray[np.int64], percent: int) -> float:
@@ -254,16 +137,117 @@ def effective_tokens(counts: NDArray[np.int64]) -> float:
     return float(1 / np.square(shares).sum())
 
 
-def rank_frequencies(counts: NDArray[np.int64]) -> list[list[int]]:
+def rank_frequencies(counts: NDArray[np.int64]) -> list[tuple[int, int]]:
     """Return rank and count of the first token, the last, and some between on a log scale."""
     ranks = np.unique(np.geomspace(1, len(counts), min(len(counts), _MOST_RANKS)).round())
-    return [[int(rank), int(counts[int(rank) - 1])] for rank in ranks]
+    return [(int(rank), int(counts[int(rank) - 1])) for rank in ranks]
 
 
-def _corollary(fit: TailFit, tokens: int) -> dict[str, Any]:
+def _singletons(field: CountedField) -> int:
+    return int(np.count_nonzero(field.counts == 1))
+
+
+def _corollary(fit: TailFit) -> FieldCorollary:
     """Return whether the paper's corollary for the fitted tail applies, and if not, why."""
-    rate = fit.tau if fit.family == "exponential" else fit.nu
-    if fit.family is None or rate is None:
-        return {"applies": False, "reason": fit.reason, "top": None}
-    found = corollary(fit.family, tokens, rate)
-    return {"applies": found.applies, "reason": found.reason, "top": found.top}
+    if fit.family is None or fit.rate is None:
+        return FieldCorollary(False, fit.reason)
+    found = corollary(fit.family, fit.tokens, fit.rate)
+    return FieldCorollary(found.applies, found.reason, found.top)
+
+
+# ---- memory and rates ----------------------------------------------------------------------------
+
+_FLOAT = 4
+_RULES = [Rule(each.name) for each in reversed(by_memory()) if each.trains and each.stateful]
+_TOP, _WIDTH = 1.5, 3.0
+
+
+def _memory(counted: Counted, options: InspectionOptions) -> dict[str, int]:
+    fields, rows = counted.fields, counted.rows
+    if options.is_text:
+        words = len(fields[0].counts)
+        return memory(2 * words, options.dim, TextSettings().most_counted(rows), linear=False)
+    table_rows = sum(field.table_rows for field in fields)
+    return memory(table_rows, options.dim, rows * max(field.width for field in fields))
+
+
+def memory(rows: int, dim: int, most_counted: int, *, linear: bool = True) -> dict[str, int]:
+    """Return bytes of weights, and of the state of each optimizer.
+
+    Args:
+        rows: of all tables
+        dim: numbers of a vector
+        most_counted: the most that a token could be counted in an epoch
+        linear: each row holds a linear weight too, as in a factorization machine
+    """
+    states = {
+        rule.optimizer: table_state(rule, rows, dim, most_counted, linear=linear) for rule in _RULES
+    }
+    return {"weights": _FLOAT * rows * (dim + linear), **states}
+
+
+def learning_rates(tokens_per_sample: float) -> SuggestedRates:
+    """Return a range of CF-SGD's learning rates for an FM in batches of 1024, mean loss.
+
+    The more tokens samples had, the lower was the largest rate that worked on the data tried. The
+    range is
+
+        1.5 / tokens ** (1/3) / 3     to     1.5 / tokens ** (1/3)
+
+    a rule of thumb; ``docs/inspect.md`` says on what data it was found and how well it does.
+
+    Example:
+        >>> learning_rates(2).low, learning_rates(2).high
+        (0.4, 1.0)
+    """
+    high = _TOP / tokens_per_sample ** (1 / 3)
+    tokens = f"{tokens_per_sample:.3g}"
+    many = "token" if tokens == "1" else "tokens"
+    return SuggestedRates(
+        low=_one_digit(high / _WIDTH),
+        high=_one_digit(high),
+        rule=f"{_TOP:g} / {tokens} ** (1/3) for {tokens} {many} a sample, and a third of it",
+        advice="for an FM in batches of 1,024; begin at the upper end",
+    )
+
+
+def _one_digit(rate: float) -> float:
+    """Return it rounded, but not above all that was tried."""
+    return min(float(f"{rate:.1g}"), _TOP)
+
+
+# ---- notes ---------------------------------------------------------------------------------------
+
+_MOST = 0.95  # share of the tokens, beyond which nearly all are seen once
+_FEWEST = 100  # tokens; fewer may be seen once where rows are few
+_FEW = 4  # fields that are all named
+
+
+def _notes(counted: Counted, options: InspectionOptions) -> Iterator[str]:
+    """Yield sentences about rare tokens and columns that are likely no fields."""
+    fields = counted.fields
+    if counted.rare:
+        seldom = f"seen fewer than {counted.min_count:,} times (--min-count)"
+        yield (
+            f"Words {seldom} are left out: {counted.rare:,} of {counted.rows + counted.rare:,}."
+            if options.is_text
+            else f"Tokens {seldom} count as one token of their field."
+        )
+    ids = [each for each in fields if _singletons(each) >= _MOST * len(each.counts)]
+    if ids := [each for each in ids if len(each.counts) >= _FEWEST]:
+        yield (
+            f"Nearly all tokens of {_named(ids)} occur once, as numbers of rows do: nothing can be "
+            "learned of them, and they change what is promised to other fields; leave such columns "
+            "out (--features)."
+        )
+    labels = [each for each in fields if {name for name, _ in each.most_frequent} == {"0", "1"}]
+    own_table = options.path is not None and not options.is_text
+    if labels and own_table and options.label is None and not options.features:
+        yield f"The values of {_named(labels)} are 0 and 1: if it is the label, say so (--label)."
+
+
+def _named(fields: list[CountedField]) -> str:
+    if len(fields) > _FEW:
+        return f"{len(fields)} fields"
+    *others, last = (repr(field.name) for field in fields)
+    return f"{', '.join(others)} and {last}" if others else last

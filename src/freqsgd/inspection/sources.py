@@ -1,11 +1,11 @@
-"""What is asked to be looked at."""
+"""Open the data that an inspection reads."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import polars as pl
@@ -35,11 +35,12 @@ from freqsgd.words.zipf import zipf_text
 
 __all__ = ["Source", "hashed_fields", "open_source"]
 
-
 _LONGEST = 256  # words of a piece of text, which do not matter here
+Codes = Iterator[tuple[NDArray[np.int32], float]]  # of rows, and the part of all rows so far
 
 
-class Source(Protocol):
+@dataclass(frozen=True)
+class Source:
     """Rows of tokens.
 
     Attributes:
@@ -47,91 +48,95 @@ class Source(Protocol):
         place: where it is, for messages
         columns: the fields of a row
         table: gives tokens their codes
+        read: yields codes of consecutive rows, and the part of all rows up to here, from 0 to 1
         min_count: tokens seen less often are rare, in training
         drops_rare: whether training leaves rare tokens out, as it does with words
     """
 
     name: str
     place: str
-    min_count: int
-    drops_rare: bool
     columns: tuple[Column, ...]
     table: TokenTable
+    read: Callable[[], Codes]
+    min_count: int = 1
+    drops_rare: bool = False
 
-    def read(self) -> Iterator[tuple[NDArray[np.int32], float]]:
-        """Codes of consecutive rows, and the part of all rows up to here, from 0 to 1."""
+
+def open_source(options: InspectionOptions) -> Source:
+    """Open what the options name, and say which columns are looked at."""
+    options.check()
+    if options.path is not None:
+        return _own_text(Path(options.path)) if options.text else _own_table(options)
+    name = options.name
+    if name == "synthetic":
+        ids = generate_clicks().ids.numpy()
+        return _frame(name, pl.DataFrame({"field1": ids[:, 0], "field2": ids[:, 1]}))
+    if name == "zipf-text":
+        words = pl.Series("word", zipf_text()).str.split(" ").explode().to_frame()
+        return replace(_frame(name, words), min_count=default_min_count(None), drops_rare=True)
+    known = known_dataset(name)
+    if known.text:
+        return _text(name, locate(known).parent, lowercase=True)
+    request = Request.of(DataOptions(dataset=name))
+    readers = [request.open(path) for path in request.files]
+    return _tables(name, readers, request.columns, options.max_bad_rows, request.min_count)
 
 
-class _TableFiles:
-    """Files whose rows are samples."""
+def _frame(name: str, frame: pl.DataFrame) -> Source:
+    """Return the source of a frame in memory."""
+    columns, table = tuple(map(Column, frame.columns)), TokenTable()
 
-    drops_rare = False
+    def read() -> Codes:
+        yield code_frame(frame, columns, table, add=True), 1.0
 
-    def __init__(
-        self,
-        name: str,
-        readers: Sequence[Reader],
-        columns: Sequence[Column],
-        bad_rows: int,
-        min_count: int = 1,
-    ) -> None:
-        self.name, self.columns, self.table = name, tuple(columns), TokenTable()
-        self._files = [Path(reader.place) for reader in readers]
-        self.place = str(self._files[0] if len(readers) == 1 else self._files[0].parent)
-        self.min_count, self._readers, self._bad_rows = min_count, readers, bad_rows
+    return Source(name, name, columns, table, read)
 
-    def read(self) -> Iterator[tuple[NDArray[np.int32], float]]:
-        malformed = MalformedRows(self._bad_rows)
-        coder = TokenCoder(self.columns, self.table, add=True)
-        reader = SampleReader(self.columns, coder, malformed)
-        shares = _with_shares(self._files)
-        for table, (_, before, share) in zip(self._readers, shares, strict=True):
-            for samples in ahead(reader.read(table)):
+
+def _tables(
+    name: str,
+    readers: Sequence[Reader],
+    columns: Sequence[Column],
+    bad_rows: int,
+    min_count: int = 1,
+) -> Source:
+    """Return the source of files whose rows are samples."""
+    table, files = TokenTable(), [Path(reader.place) for reader in readers]
+    place = str(files[0] if len(files) == 1 else files[0].parent)
+
+    def read() -> Codes:
+        malformed = MalformedRows(bad_rows)
+        coder = TokenCoder(tuple(columns), table, add=True)
+        samples_of = SampleReader(tuple(columns), coder, malformed).read
+        for reader, (_, before, share) in zip(readers, _with_shares(files), strict=True):
+            for samples in ahead(samples_of(reader)):
                 yield samples.codes, before + share * samples.done
         if malformed.count:
             warnings.warn(malformed.dropped(), DataWarning, stacklevel=2)
 
+    return Source(name, place, tuple(columns), table, read, min_count)
 
-class _TextFiles:
-    """Files whose words are samples; the word <unk> is left out, as in training."""
 
-    drops_rare = True
+def _text(name: str, place: Path, *, lowercase: bool) -> Source:
+    """Return the source of files of text; the word <unk> is left out, as in training."""
+    words = WordReader("whitespace", lowercase=lowercase, longest=_LONGEST)
+    files = files_of_parts(place)[0]
 
-    def __init__(self, name: str, place: Path, *, lowercase: bool) -> None:
-        self.name, self.place, self.min_count = name, str(place), default_min_count(place)
-        self.columns: tuple[Column, ...] = (Column("word"),)
-        self._files = files_of_parts(place)[0]
-        self._reader = WordReader("whitespace", lowercase=lowercase, longest=_LONGEST)
-        self.table = self._reader.table
-
-    def read(self) -> Iterator[tuple[NDArray[np.int32], float]]:
-        for path, before, share in _with_shares(self._files):
-            for codes, _, done in self._reader.read(path):
+    def read() -> Codes:
+        for path, before, share in _with_shares(files):
+            for codes, _, done in words.read(path):
                 yield codes[codes != 0].reshape(-1, 1), before + share * done
-        if self._reader.replaced:
-            warning = replaced_warning([(str(k), n) for k, n in self._reader.replaced.items()])
+        if words.replaced:
+            warning = replaced_warning([(str(k), n) for k, n in words.replaced.items()])
             warnings.warn(warning, DataWarning, stacklevel=2)
-        if len(self.table) == 1:  # which is <unk>
-            raise DataError(f"{self.place}: there are no words in it")
+        if len(words.table) == 1:  # which is <unk>
+            raise DataError(f"{place}: there are no words in it")
 
-
-class _Generated:
-    """A frame in memory."""
-
-    def __init__(
-        self, name: str, frame: pl.DataFrame, min_count: int = 1, *, drops_rare: bool = False
-    ) -> None:
-        self.name = self.place = name
-        self.min_count, self.drops_rare = min_count, drops_rare
-        self.columns, self.table = tuple(map(Column, frame.columns)), TokenTable()
-        self._frame = frame
-
-    def read(self) -> Iterator[tuple[NDArray[np.int32], float]]:
-        yield code_frame(self._frame, self.columns, self.table, add=True), 1.0
+    columns, min_count = (Column("word"),), default_min_count(place)
+    return Source(name, str(place), columns, words.table, read, min_count, drops_rare=True)
 
 
 def _with_shares(files: Sequence[Path]) -> Iterator[tuple[Path, float, float]]:
-    """Each file, the part of all bytes that come before it, and the part that it holds."""
+    """Yield each file, the part of all bytes that come before it, and the part that it holds."""
     sizes = [path.stat().st_size for path in files]
     total, before = max(sum(sizes), 1), 0
     for path, size in zip(files, sizes, strict=True):
@@ -139,27 +144,8 @@ def _with_shares(files: Sequence[Path]) -> Iterator[tuple[Path, float, float]]:
         before += size
 
 
-def open_source(options: InspectionOptions) -> Source:
-    """Find what the options name, and say which columns are looked at."""
-    options.check()
-    if options.path is not None:
-        return _own_text(Path(options.path)) if options.text else _own_table(options)
-    name = options.name
-    if name == "synthetic":
-        ids = generate_clicks().ids.numpy()
-        return _Generated(name, pl.DataFrame({"field1": ids[:, 0], "field2": ids[:, 1]}))
-    if name == "zipf-text":
-        words = pl.Series("word", zipf_text()).str.split(" ").explode()
-        return _Generated(name, words.to_frame(), default_min_count(None), drops_rare=True)
-    if known_dataset(name).text:
-        return _TextFiles(name, locate(known_dataset(name)).parent, lowercase=True)
-    known = Request.of(DataOptions(dataset=name))
-    readers = [known.open(path) for path in known.files]
-    return _TableFiles(name, readers, known.columns, options.max_bad_rows, known.min_count)
-
-
 def _own_text(path: Path) -> Source:
-    return _TextFiles(text_name(path), path, lowercase=is_wikitext(path))
+    return _text(text_name(path), path, lowercase=is_wikitext(path))
 
 
 def _own_table(options: InspectionOptions) -> Source:
@@ -173,11 +159,11 @@ def _own_table(options: InspectionOptions) -> Source:
     if not (features or options.numeric):
         raise DataError(f"{path}: there is no column but the label")
     columns = table_columns(readers, features, options.numeric, options.numeric_rule, others)
-    return _TableFiles(data_name(path), readers, columns, options.max_bad_rows)
+    return _tables(data_name(path), readers, columns, options.max_bad_rows)
 
 
 def _all_but(reader: Reader, used: Sequence[str]) -> tuple[str, ...]:
-    """The columns of a table that have no other use."""
+    """Return the columns of a table that have no other use."""
     found = list(reader.schema())
     if not any(found):
         raise DataError(f"{reader.place}: the first line names no columns")
@@ -200,7 +186,7 @@ def _refuse_one_column(reader: Reader, name: str) -> None:
 
 
 def hashed_fields(options: InspectionOptions, hash_rows: str) -> tuple[Field, ...]:
-    """The fields of files whose tokens are hashed, by a look at the first of them."""
+    """Return the fields of files whose tokens are hashed, by a look at the first of them."""
     days = find_days(str(options.path), allow_missing=True, dialect=options.dialect)
     readers = [open_reader(file, options.dialect) for day in days for file in day.files]
     options = options.without_types(readers[0])

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from freqsgd.documents.inspection import Field
+from freqsgd.documents.inspection import InspectedField, Inspection
 from freqsgd.optimizers import Style, by_memory
 from freqsgd.report.figures import NO_BOX, figure, log_axis, names_axis, plotly_text, vertical_line
-from freqsgd.report.inspection import PLACES, Inspection
+from freqsgd.report.inspection import PLACES, promises_of
 from freqsgd.report.memory_figure import Bar, memory_bars
 from freqsgd.report.style import Series, styles
 from freqsgd.report.wording import shortened
@@ -33,7 +33,7 @@ NAMES = {"median": "median token", "p90": "token rarer than 90%"}
 LONGEST_NAME = 24  # beside a chart
 
 
-def rank_counts(field: Field, height: int) -> Figure:
+def rank_counts(field: InspectedField, height: int) -> Figure:
     """Occurrences by rank on logarithmic axes, and both fitted tails."""
     ranks, counts = zip(*field.ranks, strict=True)
     x, y = log_axis(ranks, whole=True), log_axis(counts, whole=True)
@@ -53,13 +53,13 @@ def rank_counts(field: Field, height: int) -> Figure:
     )
 
 
-def fitted(field: Field, family: str, bottom: float) -> Iterator[tuple[int, float]]:
+def fitted(field: InspectedField, family: str, bottom: float) -> Iterator[tuple[int, float]]:
     """What a tail expects at the ranks that it was fitted to, where the axis shows it.
 
     From ``first_count`` at rank n0 it falls as exp(-tau (n - n0)) or as (n / n0)^-nu.
     """
     fit = field.fit
-    first, rate, count = fit.from_rank, fit.rate_of(family), fit.first_count.get(family)
+    first, rate, count = fit.from_rank, fit.rate_of(family), (fit.first_count or {}).get(family)
     if first is None or rate is None or count is None:
         return
     for rank in sorted({first, *(rank for rank, _ in field.ranks if rank > first)}):
@@ -95,14 +95,15 @@ def memory(inspection: Inspection) -> Figure | None:
     return memory_bars(bars, inspection.memory.get("weights", 0))
 
 
-def promises(inspection: Inspection, fields: tuple[Field, ...]) -> Figure | None:
+def promises(inspection: Inspection, fields: tuple[InspectedField, ...]) -> Figure | None:
     """By field, how many times smaller the bound of two of its tokens is than SGD's."""
     style = LOOKS[CFSGD]
     rows: list[tuple[str, Any]] = [
-        (plotly_text(shortened(field.name, LONGEST_NAME)), field.promise) for field in fields
+        (plotly_text(shortened(field.name, LONGEST_NAME)), promises_of(field.promise))
+        for field in fields
     ]
     if len(rows) > 1:
-        rows.insert(0, ("<b>all fields</b>", inspection.overall))
+        rows.insert(0, ("<b>all fields</b>", promises_of(inspection.overall)))
     traces, values = [], [1.0]
     for place in PLACES:
         shown = [(row, each[place]) for row, (_, each) in enumerate(rows) if place in each]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from freqsgd.documents.inspection import FEW_TIMES, Field
+from freqsgd.documents.inspection import FEW_TIMES, InspectedField, Inspection
 from freqsgd.report import inspection_figures as figures
 from freqsgd.report.charts import memory_chart
-from freqsgd.report.inspection import PLACES, Inspection
+from freqsgd.report.inspection import PLACES, promises_of
 from freqsgd.report.inspection_words import fit_words, headline, inspection_title, summarize
 from freqsgd.report.page import Chart, Section, command_html, footer_html, opening_html, render
 from freqsgd.report.picture import Panel, Picture
@@ -70,7 +70,7 @@ def sections(inspection: Inspection) -> list[Section]:
     return [part for part in parts if part.html or part.charts]
 
 
-def shown(inspection: Inspection) -> tuple[Field, ...]:
+def shown(inspection: Inspection) -> tuple[InspectedField, ...]:
     """The fields that have charts, in their order: all, or those with most tokens."""
     order = range(len(inspection.fields))
     largest = sorted(order, key=lambda place: -inspection.fields[place].tokens)[:MOST_CHARTS]
@@ -115,7 +115,9 @@ def promise_charts(inspection: Inspection) -> Iterator[Chart]:
     figure = figures.promises(inspection, shown(inspection)) if inspection.overall else None
     if figure is None:
         return
-    drawn = [promise for field in shown(inspection) for promise in field.promise.values()]
+    drawn = [
+        promise for field in shown(inspection) for promise in promises_of(field.promise).values()
+    ]
     unknown = (
         ""
         if all(promise.is_known for promise in drawn)
@@ -124,7 +126,7 @@ def promise_charts(inspection: Inspection) -> Iterator[Chart]:
     told = [
         f"{shortened(field.name)} {enumerate_words(short(promise.error) for promise in promises)}"
         for field in shown(inspection)
-        if (promises := field.promise.values())
+        if (promises := promises_of(field.promise).values())
     ]
     yield Chart(
         "promise",
@@ -169,7 +171,7 @@ def fields_table(inspection: Inspection) -> str:
         ("Exponential, tau", short, [rate(field, "exponential") for field in fields]),
     ]
     for place, words in zip(PLACES, ("Median", "90%"), strict=True):
-        promises = [field.promise.get(place) for field in fields]
+        promises = [promises_of(field.promise).get(place) for field in fields]
         iterations = [each.iterations if each else None for each in promises]
         columns += [
             (f"{words}: seen", thousands, [each.count if each else None for each in promises]),
@@ -177,7 +179,7 @@ def fields_table(inspection: Inspection) -> str:
         ]
     names = [(shortened(field.name, LONGEST_NAME), field.name) for field in fields]
     return (
-        f'{sortable_table("Field", names, columns)}<p class="note">Top: the share of all '
+        f'{sortable_table("InspectedField", names, columns)}<p class="note">Top: the share of all '
         "occurrences that the most frequent tokens have. Tail: the nearer of two, and the rank "
         "that its fit begins at. Median, 90%: the token that so many of the field's tokens are "
         "more frequent than, how often it was seen, and how many times FA-SGD's iterations SGD's "
@@ -186,17 +188,17 @@ def fields_table(inspection: Inspection) -> str:
     )
 
 
-def once(field: Field) -> float | None:
+def once(field: InspectedField) -> float | None:
     """The share of tokens that were seen once."""
     return None if field.singletons is None else field.singletons / field.tokens
 
 
-def first_rank(field: Field) -> int | None:
+def first_rank(field: InspectedField) -> int | None:
     """Where the fit of the nearer tail begins."""
     return field.fit.from_rank if field.fit.family else None
 
 
-def rate(field: Field, family: str) -> float | None:
+def rate(field: InspectedField, family: str) -> float | None:
     """The rate of a tail, where it is the nearer one."""
     return field.fit.rate if field.fit.family == family else None
 
@@ -218,7 +220,7 @@ def frequent_table(inspection: Inspection) -> str:
     ]
     if not rows:
         return ""
-    table = plain_table(["Field", "Tokens, with their occurrences"], rows, kind="settings")
+    table = plain_table(["InspectedField", "Tokens, with their occurrences"], rows, kind="settings")
     return (
         f'<details class="wide"><summary>{count_of(len(rows), "field")}</summary>{table}</details>'
     )

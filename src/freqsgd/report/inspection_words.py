@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from freqsgd.documents.inspection import FEW_TIMES, Field
+from freqsgd.documents.inspection import FEW_TIMES, InspectedField, Inspection
 from freqsgd.optimizers import by_memory
-from freqsgd.report.inspection import Inspection
+from freqsgd.report.inspection import promises_of
 from freqsgd.report.page import Statement, Tile
 from freqsgd.report.theory import TAIL_RATES
 from freqsgd.report.wording import (
@@ -37,7 +37,7 @@ COUNTER_EXAMPLE = (
 
 def inspection_title(inspection: Inspection) -> str:
     """The heading of the page."""
-    return f"Token frequencies of {inspection.name}"
+    return f"Token frequencies of {inspection.dataset.name}"
 
 
 def units(inspection: Inspection) -> str:
@@ -71,10 +71,10 @@ def data(inspection: Inspection) -> str:
     else:
         parts = [count_of(len(inspection.fields), "field"), count_of(tokens, "token")]
     looked_at = [] if rows is None else [count_of(rows, units(inspection).removesuffix("s"))]
-    return f"{inspection.name} has {enumerate_words([*looked_at, *parts])}."
+    return f"{inspection.dataset.name} has {enumerate_words([*looked_at, *parts])}."
 
 
-def least_even(inspection: Inspection, tokens: int = 2) -> Field | None:
+def least_even(inspection: Inspection, tokens: int = 2) -> InspectedField | None:
     """Of fields with so many tokens, that with the smallest part of effective ones."""
     known = [each for each in inspection.fields if each.effective_tokens and each.tokens >= tokens]
     return min(known, key=lambda each: (each.effective_tokens or 0) / each.tokens, default=None)
@@ -102,7 +102,7 @@ def imbalance(inspection: Inspection) -> str:
 
 def promised(inspection: Inspection) -> Iterator[str]:
     """What the bounds say of the median token and of one in the tail."""
-    found = inspection.overall
+    found = promises_of(inspection.overall)
     if not found:
         return
     errors = (
@@ -212,7 +212,7 @@ def imbalance_tiles(inspection: Inspection) -> Iterator[Tile]:
 
 def promise_tiles(inspection: Inspection) -> Iterator[Tile]:
     """What the bounds say of the median token, or that it is too rare to say."""
-    found = inspection.overall.get("median")
+    found = promises_of(inspection.overall).get("median")
     if found is None:
         return
     if found.is_known:
@@ -254,7 +254,7 @@ NOT_THE_CASE = (
 NOT_NEEDED = "The promise does not need it: it comes from the counts."
 
 
-def fit_words(field: Field) -> str:
+def fit_words(field: InspectedField) -> str:
     """The tail of one field."""
     fit = field.fit
     if fit.family is None or fit.rate is None:
@@ -263,21 +263,21 @@ def fit_words(field: Field) -> str:
     return f"{capitalized(fit.family)} tail, {TAIL_RATES[fit.family]} = {fit.rate:.3g}{start}."
 
 
-def extent(field: Field) -> str:
+def extent(field: InspectedField) -> str:
     """Where the fit begins, and how much that leaves."""
     words = f"from rank {thousands(field.fit.from_rank or 1)} on"
     share = fitted_share(field)
     return words if share is None else f"{words}, {percent(share)} of the occurrences"
 
 
-def fitted_share(field: Field) -> float | None:
+def fitted_share(field: InspectedField) -> float | None:
     """The share of the occurrences that the fit is of."""
     if field.fit.samples is None or not field.occurrences:
         return None
     return field.fit.samples / field.occurrences
 
 
-def tails(fields: Sequence[Field]) -> Iterator[str]:
+def tails(fields: Sequence[InspectedField]) -> Iterator[str]:
     """Which tails fields have."""
     for family, symbol in TAIL_RATES.items():
         found = [field for field in fields if field.fit.family == family and field.fit.rate]
@@ -304,7 +304,7 @@ def because(reasons: Iterable[str | None]) -> str:
     return f": {'; '.join(known)}" if 0 < len(known) <= FEW_NAMES else ""
 
 
-def corollaries(fields: Sequence[Field]) -> Iterator[str]:
+def corollaries(fields: Sequence[InspectedField]) -> Iterator[str]:
     """Where the corollaries' conditions hold."""
     applies = [field for field in fields if field.corollary.applies]
     others = [field for field in fields if not field.corollary.applies]
@@ -319,7 +319,7 @@ def corollaries(fields: Sequence[Field]) -> Iterator[str]:
     yield NOT_NEEDED
 
 
-def exceptions(fields: Sequence[Field]) -> str:
+def exceptions(fields: Sequence[InspectedField]) -> str:
     """Fields, and why not to them."""
     if len(fields) <= FEW_NAMES and all(field.corollary.reason for field in fields):
         return enumerate_words(
@@ -330,7 +330,7 @@ def exceptions(fields: Sequence[Field]) -> str:
     )
 
 
-def conditions(fields: Sequence[Field]) -> str:
+def conditions(fields: Sequence[InspectedField]) -> str:
     """Fields, and which part of each the fit is of."""
     if len(fields) <= FEW_NAMES:
         return enumerate_words(f"{shortened(field.name)} ({extent(field)})" for field in fields)

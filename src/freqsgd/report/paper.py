@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 from msgspec.structs import asdict, replace
 
 from freqsgd.documents import check_kind, load_object, read_document
+from freqsgd.documents.inspection import Inspection
 from freqsgd.documents.paper import NOT_MEASURED, VERDICTS, PaperFigure, PaperRun, PaperSummary
 from freqsgd.errors import DataError
-from freqsgd.report.inspection import Inspection, read_inspection
+from freqsgd.report.inspection import read_inspection
 from freqsgd.report.one_pass import OnePass, read_one_pass
 from freqsgd.report.results import Results, read_results
 from freqsgd.report.theory import Theory, read_theory

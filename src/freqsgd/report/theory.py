@@ -12,8 +12,16 @@ SIDES = {"user": "users", "item": "items"}
 TAIL_RATES = {"exponential": "tau", "polynomial": "nu"}
 
 
+Column = tuple[float | None, ...]
+
+
 class TheoryRun(theory.TheoryRun, frozen=True):
     """A run with its name for readers."""
+
+    @property
+    def bounds(self) -> Column:
+        """The bound of each token, if there is one."""
+        return self.bound or (None,) * len(self.measured)
 
     @property
     def label(self) -> str:
@@ -23,6 +31,21 @@ class TheoryRun(theory.TheoryRun, frozen=True):
 
 class Improvement(theory.Improvement, frozen=True):
     """An improvement with its name for readers."""
+
+    @property
+    def bounds(self) -> Column:
+        """The ratio of bounds of each token, if there is one."""
+        return self.bound or (None,) * len(self.measured)
+
+    @property
+    def needed(self) -> Column:
+        """The ratio of iterations of each token, if there is one."""
+        return self.iterations or (None,) * len(self.measured)
+
+    @property
+    def guaranteed(self) -> Column:
+        """The corollary's factor of each token, if there is one."""
+        return self.corollary or (None,) * len(self.measured)
 
     @property
     def label(self) -> str:

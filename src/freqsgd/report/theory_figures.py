@@ -64,7 +64,7 @@ def error(theory: Theory, side: str) -> Figure | None:
     ]
     for order, (run, style) in enumerate(zip(theory.runs, looks(theory), strict=False)):
         name = f"{plotly_text(run.label)}, bound"
-        traces.append(line(theory, places, run.bound, order, style.light, BOUND, name))
+        traces.append(line(theory, places, run.bounds, order, style.light, BOUND, name))
         traces.append(measured(theory, places, run, order, style))
     return drawn(theory, places, traces, "E‖∇f‖²")
 
@@ -80,7 +80,7 @@ def improvement(theory: Theory, side: str) -> Figure | None:
         order = order_of[entry.optimizer]
         style = looks(theory)[order]
         name = plotly_text(entry.label)
-        lines = {"bounds": (entry.bound, BOUND), "corollary": (in_error(entry), COROLLARY)}
+        lines = {"bounds": (entry.bounds, BOUND), "corollary": (in_error(entry), COROLLARY)}
         traces += [
             line(theory, places, column, order, style.light, dash, f"{name}, {what}")
             for what, (column, dash) in lines.items()
@@ -91,7 +91,7 @@ def improvement(theory: Theory, side: str) -> Figure | None:
 
 def in_error(entry: Improvement) -> tuple[float | None, ...]:
     """The corollary's factor of iterations as one of errors, its root: they fall as 1/√T."""
-    return tuple(None if factor is None else math.sqrt(factor) for factor in entry.corollary)
+    return tuple(None if factor is None else math.sqrt(factor) for factor in entry.guaranteed)
 
 
 def drawn(

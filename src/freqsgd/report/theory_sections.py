@@ -124,7 +124,7 @@ def error_charts(theory: Theory) -> Iterator[Chart]:
     for side, figure in drawn(theory, figures.error):
         places = theory.places(side)
         told = [
-            f"{run.label} measured {ends(run.measured, places)}, bound {ends(run.bound, places)}"
+            f"{run.label} measured {ends(run.measured, places)}, bound {ends(run.bounds, places)}"
             for run in theory.runs
         ]
         yield Chart(
@@ -156,13 +156,13 @@ def improvement_charts(theory: Theory) -> Iterator[Chart]:
         places = theory.places(side)
         told = [
             f"{entry.label} measured {ends(entry.measured, places)}, by the bounds "
-            f"{ends(entry.bound, places)}"
+            f"{ends(entry.bounds, places)}"
             for entry in theory.improvements
         ]
         dotted = (
             " Dotted: what the corollary guarantees the bounds, the root of its factor of "
             "iterations."
-            if any(entry.corollary[place] for entry in theory.improvements for place in places)
+            if any(entry.guaranteed[place] for entry in theory.improvements for place in places)
             else ""
         )
         yield Chart(
@@ -203,12 +203,12 @@ def tokens_table(theory: Theory) -> str:
     for run in theory.runs:
         columns += [
             (f"{run.label}, step size", "{:.3g}".format, run.steps),
-            (f"{run.label}, bound", "{:.3g}".format, run.bound),
+            (f"{run.label}, bound", "{:.3g}".format, run.bounds),
             (f"{run.label}, measured", "{:.3g}".format, run.measured),
         ]
     for entry in theory.improvements:
         columns += [
-            (f"SGD / {entry.label}, bounds", "{:.3g}".format, entry.bound),
+            (f"SGD / {entry.label}, bounds", "{:.3g}".format, entry.bounds),
             (f"SGD / {entry.label}, measured", "{:.3g}".format, entry.measured),
         ]
     table = sortable_table("Token", names, columns)

@@ -109,7 +109,7 @@ def output(theory: Theory) -> str:
 
 def known(run: TheoryRun) -> list[tuple[int, float, float]]:
     """Tokens that have both: their place, the bound and what was measured."""
-    pairs = enumerate(zip(run.bound, run.measured, strict=True))
+    pairs = enumerate(zip(run.bounds, run.measured, strict=True))
     return [
         (place, bound, measured)
         for place, (bound, measured) in pairs
@@ -199,7 +199,7 @@ def tail_gains(theory: Theory) -> Iterator[str]:
 
 def at_token(theory: Theory, entry: Improvement, place: int) -> str:
     """Measured and promised at one token."""
-    value, promised = entry.measured[place], entry.bound[place]
+    value, promised = entry.measured[place], entry.bounds[place]
     if value is None or value <= 0:
         return ""
     words = (
@@ -208,7 +208,7 @@ def at_token(theory: Theory, entry: Improvement, place: int) -> str:
     )
     if promised is None:
         return words
-    iterations = entry.iterations[place]
+    iterations = entry.needed[place]
     equal = "" if iterations is None else f", or {factor(iterations)} times fewer iterations"
     return f"{words}, where the bounds say {factor(promised)} times{equal}"
 
@@ -229,8 +229,6 @@ def top_gains(theory: Theory) -> Iterator[str]:
 def corollary(theory: Theory) -> str:
     """Whether the corollary applies, and what it guarantees at the rarest token."""
     found = theory.problem.corollary
-    if found is None:
-        return ""
     uniform = theory.problem.tail == "uniform"
     if not found.applies:
         reason = found.reason
@@ -238,11 +236,11 @@ def corollary(theory: Theory) -> str:
         return f"The corollary does not apply{f': {reason}' if reason else ''}.{instead}"
     if uniform:
         return "All tokens are equally frequent: FA-SGD is SGD, and gains nothing."
-    entry = next((each for each in theory.improvements if any(each.corollary)), None)
+    entry = next((each for each in theory.improvements if any(each.guaranteed)), None)
     if entry is None:
         return "The corollary applies."
     place, most = max(
-        ((place, value) for place, value in enumerate(entry.corollary) if value is not None),
+        ((place, value) for place, value in enumerate(entry.guaranteed) if value is not None),
         key=lambda pair: pair[1],
     )
     return (
@@ -347,8 +345,6 @@ def verdict(slope: Slope) -> str:
 
 def prediction(slope: Slope) -> str:
     """What the bounds predict, and whether that is within the interval."""
-    if slope.predicted is None:
-        return ""
     if slope.low <= slope.predicted <= slope.high:
         return f". The bounds predict {slope.predicted:.3g}, which is within the interval"
     side = "less" if slope.measured < slope.predicted else "more"

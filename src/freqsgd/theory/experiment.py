@@ -7,17 +7,27 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
 from freqsgd.documents import SCHEMA
+from freqsgd.documents.theory import ProblemCorollary, SimulatedProblem, Theory, Tokens
 from freqsgd.errors import DataError
 from freqsgd.rates import RateLaw, paper_rates
 from freqsgd.theory import bounds
 from freqsgd.theory.checks import Array
-from freqsgd.theory.measured import ANY, LAST, LATE, Known, Measured, improvement, largest_variance
+from freqsgd.theory.measured import (
+    ANY,
+    LAST,
+    LATE,
+    Known,
+    Measured,
+    improvement,
+    largest_variance,
+    numbers,
+)
 from freqsgd.theory.settings import PILOT_OUTPUTS, Settings
 from freqsgd.theory.simulation import (
     Method,
@@ -42,7 +52,7 @@ def run(
     threads: int | None = None,
     progress: Progress | None = None,
     command: str | None = None,
-) -> dict[str, Any]:
+) -> Theory:
     """Simulate, and return the content of ``theory.json`` (docs/theory.md).
 
     Args:
@@ -64,44 +74,42 @@ def run(
     experiment = _Experiment(settings, problem, threads, progress)
     known = experiment.find_variance()
     measured = experiment.measure(known)
-    improvements = [improvement(settings, known, measured, name) for name in list(measured)[1:]]
-    said = statements(settings, known, measured, improvements)
-    return {
-        "schema": SCHEMA,
-        "kind": "theory",
-        "command": command,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": round(time.monotonic() - began, 1),
-        "problem": _describe(settings, problem, known),
-        "tokens": {
-            "side": ["user"] * settings.users + ["item"] * settings.items,
-            "rank": settings.ranks.tolist(),
-            "p": known.p.tolist(),
-            "sigma2": known.sigma2.tolist(),
-            "start": problem.start_norms2.mean(0).tolist(),
-        },
-        "runs": [each.as_json() for each in measured.values()],
-        "improvements": improvements,
-        "checks": [asdict(each) for each in said],
-    }
-
-
-def _describe(settings: Settings, problem: Problem, known: Known) -> dict[str, Any]:
+    sgd, *others = measured.values()
+    improvements = tuple(improvement(settings, known, sgd, other) for other in others)
+    checks = tuple(statements(settings, known, measured, improvements))
     users, items = settings.corollaries
-    return {
-        **asdict(settings),
-        "rate": settings.falloff or None,
-        "smoothness": known.L,
-        "gap": known.gap,
-        "gradient_bound": problem.gradient_bound,
-        "minimum_iterations": _minimum(known, problem),
-        "top_users": users.top,
-        "top_items": items.top,
-        "corollary": {"applies": settings.exception is None, "reason": settings.exception},
-    }
+    described = SimulatedProblem(
+        **asdict(settings) | {"rate": settings.falloff or None},
+        smoothness=known.L,
+        gap=known.gap,
+        gradient_bound=problem.gradient_bound,
+        minimum_iterations=_least_iterations(known, problem),
+        top_users=users.top,
+        top_items=items.top,
+        corollary=ProblemCorollary(settings.exception is None, settings.exception),
+    )
+    tokens = Tokens(
+        side=(*repeat("user", settings.users), *repeat("item", settings.items)),
+        rank=tuple(settings.ranks.tolist()),
+        p=numbers(known.p),
+        sigma2=numbers(known.sigma2),
+        start=numbers(problem.start_norms2.mean(0)),
+    )
+    return Theory(
+        schema=SCHEMA,
+        kind="theory",
+        command=command,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        seconds=round(time.monotonic() - began, 1),
+        problem=described,
+        tokens=tokens,
+        runs=tuple(each.entry() for each in measured.values()),
+        improvements=improvements,
+        checks=checks,
+    )
 
 
-def _minimum(known: Known, problem: Problem) -> int:
+def _least_iterations(known: Known, problem: Problem) -> int:
     """Return the least T of Theorem 3, over all tokens."""
     return int(bounds.minimum_iterations(*known, problem.gradient_bound).max())
 
@@ -119,8 +127,8 @@ class _Experiment:
         """Return what the theorems take as known, sigma_k^2 of Assumption 1 by pilot runs.
 
         It is somewhat more than the largest variance seen in runs of SGD, FA-SGD and CF-SGD, whose
-        steps are those for the variance at the start. What the runs proper see is compared with
-        it afterwards.
+        steps are those for the variance at the start. It is compared afterwards with the variance
+        in the runs proper.
         """
         problem, T = self.problem, self.settings.iterations
         variance = problem.conditional_variance(problem.start).max(0)
@@ -132,15 +140,15 @@ class _Experiment:
         times = np.tile(times, (self.settings.repetitions, 1))
         seen = [
             largest_variance(problem, self._simulate(method, times, "finding sigma"))
-            for name, method in self._methods(known).items()
-            if name != "sbcd"
+            for method in self._methods(known)
+            if method.optimizer != "sbcd"
         ]
         known = known._replace(sigma2=_MARGIN * np.max(seen, axis=0))
-        self._check_length(_minimum(known, problem))
+        self._check_length(_least_iterations(known, problem))
         return known
 
     def measure(self, known: Known) -> dict[str, Measured]:
-        """Run each method, SGD first, and look at iterates at random times and at the end."""
+        """Run each method, SGD first, and put out iterates at random times and at the end."""
         repetitions, T = self.settings.repetitions, self.settings.iterations
         generator = np.random.default_rng(self.settings.seed)
         times = np.empty((repetitions, 3), np.int64)
@@ -149,28 +157,28 @@ class _Experiment:
         times[:, LAST] = T
         order = np.argsort(times, axis=1, kind="stable")
         places = np.argsort(order, axis=1).T[:, :, None, None]
+        kind = LAST if self.settings.output == "last" else ANY
         measured = {}
-        for name, method in self._methods(known).items():
+        for method in self._methods(known):
             runs = self._simulate(method, np.take_along_axis(times, order, 1), "simulating")
             runs = replace(runs, iterates=np.take_along_axis(runs.iterates, places, 0))
-            bound, last = self._bound(method, known), self.settings.output == "last"
-            measured[name] = Measured(self.problem, method, bound, runs, T, last)
+            bound = self._bound(method, known)
+            measured[method.optimizer] = Measured(self.problem, method, bound, runs, kind)
         left = np.any([~each.valid for each in measured.values()], axis=0)
         self._check_ball("one optimizer or another", left)
         return measured
 
-    def _methods(self, known: Known) -> dict[str, Method]:
-        """Return the step sizes of the theorems; SBCD is given SGD's."""
-        T, L = self.settings.iterations, known.L
+    def _methods(self, known: Known) -> list[Method]:
+        """Return the methods with the step sizes of their theorems; SBCD has SGD's."""
+        p, T, L = known.p, self.settings.iterations, known.L
         alpha = bounds.sgd_alpha(*known)
-        plain = Method("sgd", bounds.sgd_steps(known.p, alpha, T, L), alpha=alpha)
+        plain = Method("sgd", bounds.sgd_steps(p, alpha, T, L), alpha=alpha)
         alpha = bounds.fasgd_alpha(*known)
-        aware = Method("fasgd", bounds.fasgd_steps(known.p, alpha, T, L), alpha=alpha)
+        aware = Method("fasgd", bounds.fasgd_steps(p, alpha, T, L), alpha=alpha)
         alpha = bounds.cfsgd_alpha(*known)
         lr, cap = paper_rates(alpha, T, L)
         counting = Method("cfsgd", law=RateLaw(lr, max_lr=cap), alpha=alpha)
-        blocks = replace(plain, optimizer="sbcd")
-        return {method.optimizer: method for method in (plain, aware, counting, blocks)}
+        return [plain, aware, counting, replace(plain, optimizer="sbcd")]
 
     def _bound(self, method: Method, known: Known) -> Array | None:
         """Return the explicit bound; none is known here for SBCD."""

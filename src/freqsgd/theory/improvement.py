@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from freqsgd.documents.inspection import Promise, TokenPromise
 from freqsgd.theory.checks import Array, frequencies, per_token, positive
 from freqsgd.theory.distributions import top_tokens
 
@@ -143,29 +143,6 @@ def corollary(tail: str, tokens: int, rate: float) -> Corollary:
     return Corollary(tail, rate, reason is None, reason, top)
 
 
-@dataclass(frozen=True)
-class TokenPromise:
-    """Improvement of FA-SGD's upper bound over that of SGD for one token."""
-
-    rank: int  # 1 is the most frequent token
-    count: int
-    p: float  # occurrences per sample; of a bag's token it may exceed 1
-    error: float  # SGD's bound over FA-SGD's after as many iterations
-    iterations: float  # SGD's iterations over FA-SGD's until the bounds are equal: error squared
-
-
-@dataclass(frozen=True)
-class Promise:
-    """The tokens that half, and nine tenths, of the tokens are more frequent than."""
-
-    median: TokenPromise
-    p90: TokenPromise
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as ``inspect.json`` has it."""
-        return asdict(self)
-
-
 def field_improvements(counts: Sequence[NDArray[np.int64]]) -> list[NDArray[np.float64]]:
     """Return SGD's bound over FA-SGD's, at equal T, for every token of every field.
 
@@ -202,16 +179,16 @@ def promises(counts: Sequence[NDArray[np.int64]], samples: int) -> tuple[list[Pr
         counts: of the tokens of each field, falling
         samples: in which they were counted
     """
+
+    def promise(counts: NDArray[np.int64], errors: Array) -> Promise:
+        def at(place: int) -> TokenPromise:
+            count, error = int(counts[place]), float(errors[place])
+            return TokenPromise(place + 1, count, count / samples, error, error**2)
+
+        return Promise(at(len(counts) // 2), at(9 * len(counts) // 10))
+
     errors = field_improvements(counts)
-    whole, error = np.concatenate(counts), np.concatenate(errors)
+    whole = np.concatenate(counts)
     order = np.argsort(-whole, kind="stable")
-    of_fields = [_promise(*field, samples) for field in zip(counts, errors, strict=True)]
-    return of_fields, _promise(whole[order], error[order], samples)
-
-
-def _promise(counts: NDArray[np.int64], error: NDArray[np.float64], samples: int) -> Promise:
-    def at(place: int) -> TokenPromise:
-        count, improvement = int(counts[place]), float(error[place])
-        return TokenPromise(place + 1, count, count / samples, improvement, improvement**2)
-
-    return Promise(at(len(counts) // 2), at(9 * len(counts) // 10))
+    of_fields = [promise(*field) for field in zip(counts, errors, strict=True)]
+    return of_fields, promise(whole[order], np.concatenate(errors)[order])

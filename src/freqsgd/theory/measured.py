@@ -1,15 +1,16 @@
-"""What the repetitions of a method came to, E||grad f_k||^2 of every token, and improvements."""
+"""E||grad f_k||^2 of every token over the repetitions of a method, and improvements over SGD."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from freqsgd.documents.theory import Improvement, Numbers, Slope, TheoryRun
 from freqsgd.theory.checks import Array, scipy
 from freqsgd.theory.improvement import counting_factor, error_improvement
 from freqsgd.theory.settings import Settings
@@ -19,7 +20,7 @@ ANY, LATE, LAST = range(3)  # the outputs of a repetition: uniform on [T], on {T
 
 
 class Known(NamedTuple):
-    """What the theorems take as known."""
+    """The numbers that the theorems take as known."""
 
     p: Array
     sigma2: Array
@@ -35,8 +36,7 @@ class Measured:
     method: Method
     bound: Array | None
     runs: Runs
-    iterations: int
-    last: bool  # whether the last iterate is looked at, and not a random one
+    kind: int  # the output that all methods are compared by: ANY or LAST
 
     @property
     def valid(self) -> Any:
@@ -54,46 +54,48 @@ class Measured:
         return largest_variance(self.problem, self.runs)
 
     @property
-    def start(self) -> Array:
-        """E||grad f_k||^2 at the start of the repetitions that stayed in the ball."""
-        return np.asarray(self.problem.start_norms2[self.valid].mean(0))
-
-    @property
-    def kind(self) -> int:
-        """The output that all methods are compared by."""
-        return LAST if self.last else ANY
-
-    @property
     def comparable(self) -> Array:
-        """Norms at iterates of that kind: (repetitions, tokens)."""
+        """The norms that are compared with those of other methods."""
         return self.norms2[self.kind]
 
     @cached_property
     def error(self) -> Estimate:
         """E||grad f_k||^2 at the iterate that the algorithm puts out."""
-        late = self.method.law is not None and not self.last
+        late = self.method.law is not None and self.kind == ANY
         return mean(self.norms2[LATE if late else self.kind][self.valid])
 
     @property
+    def start(self) -> Array:
+        """E||grad f_k||^2 at the start of the repetitions that stayed in the ball."""
+        return np.asarray(self.problem.start_norms2[self.valid].mean(0))
+
+    @property
     def steps(self) -> Array:
-        """The step size of each token; of CF-SGD what it comes to if frequencies are known."""
+        """The step size of each token; of CF-SGD its limit once frequencies are known."""
         if self.method.law is not None:
             return np.asarray(self.method.law.rate(self.problem.frequencies))
         assert self.method.steps is not None
         return self.method.steps
 
-    def as_json(self) -> dict[str, Any]:
-        """Return an entry of ``runs``."""
+    def entry(self) -> TheoryRun:
+        """Return the run as ``theory.json`` has it."""
         loss = self.problem.loss(self.runs.iterates[self.kind])
-        return {
-            "optimizer": self.method.optimizer,
-            "alpha": self.method.alpha,
-            "steps": self.steps.tolist(),
-            "bound": None if self.bound is None else self.bound.tolist(),
-            **self.error.as_json(),
-            "invalid": int((~self.valid).sum()),
-            "mean_loss_gap": float((loss - self.problem.lowest)[self.valid].mean()),
-        }
+        return TheoryRun(
+            optimizer=self.method.optimizer,
+            alpha=self.method.alpha,
+            steps=numbers(self.steps),
+            bound=None if self.bound is None else numbers(self.bound),
+            measured=numbers(self.error.value),
+            low=numbers(self.error.low),
+            high=numbers(self.error.high),
+            invalid=int((~self.valid).sum()),
+            mean_loss_gap=float((loss - self.problem.lowest)[self.valid].mean()),
+        )
+
+
+def numbers(column: Array) -> Numbers:
+    """Return a number per token as documents have them."""
+    return tuple(column.tolist())
 
 
 def largest_variance(problem: Problem, runs: Runs) -> Array:
@@ -109,18 +111,12 @@ _RESAMPLES = 1000
 _QUANTILES = (0.025, 0.975)
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """Numbers, and the intervals that hold each of them in 95 of 100 cases."""
+class Estimate(NamedTuple):
+    """Numbers, and the ends of their 95% intervals."""
 
     value: Array
     low: Array
     high: Array
-
-    def as_json(self) -> dict[str, Any]:
-        """Return its entries of ``theory.json``."""
-        ends = {"low": self.low.tolist(), "high": self.high.tolist()}
-        return {"measured": self.value.tolist(), **ends}
 
 
 def mean(samples: Array, seed: int = 0) -> Estimate:
@@ -137,12 +133,24 @@ def ratio(above: Array, below: Array, seed: int = 0) -> Estimate:
     return Estimate(value, *np.quantile(ratios, _QUANTILES, axis=0))
 
 
-def slope(x: Array, y: Array, group: NDArray[np.int64]) -> Estimate | None:
+def _weights(repetitions: int, seed: int) -> Array:
+    """Return the weight of each repetition in each resample."""
+    generator = np.random.default_rng(seed)
+    even = np.full(repetitions, 1 / repetitions)
+    return generator.multinomial(repetitions, even, _RESAMPLES) / repetitions
+
+
+def slope(x: Array, y: Array, group: NDArray[np.int64]) -> tuple[float, float, float] | None:
     """Return the slope of parallel lines, one through the points of each group, by least squares.
 
-    With Student's interval; None where no line is determined.
+    With the ends of Student's interval; None where no line is determined.
     """
-    x, y = _centred(x, group), _centred(y, group)
+
+    def centred(values: Array) -> Array:
+        means = np.bincount(group, values) / np.maximum(np.bincount(group), 1)
+        return np.asarray(values - means[group])
+
+    x, y = centred(x), centred(y)
     freedom, spread = len(x) - len(np.unique(group)) - 1, float(x @ x)
     if freedom < 1 or spread == 0.0:
         return None
@@ -150,49 +158,39 @@ def slope(x: Array, y: Array, group: NDArray[np.int64]) -> Estimate | None:
     residuals = y - value * x
     error = np.sqrt(residuals @ residuals / freedom / spread)
     half = float(scipy("stats").t.ppf(_QUANTILES[1], freedom) * error)
-    return Estimate(*map(np.asarray, (value, value - half, value + half)))
-
-
-def _centred(x: Array, group: NDArray[np.int64]) -> Array:
-    means = np.bincount(group, x) / np.maximum(np.bincount(group), 1)
-    return np.asarray(x - means[group])
-
-
-def _weights(repetitions: int, seed: int) -> Array:
-    """Return how much each repetition counts in each resample."""
-    generator = np.random.default_rng(seed)
-    even = np.full(repetitions, 1 / repetitions)
-    return generator.multinomial(repetitions, even, _RESAMPLES) / repetitions
+    return value, value - half, value + half
 
 
 # ---- improvements over SGD -----------------------------------------------------------------------
 
 
-def improvement(
-    settings: Settings, known: Known, measured: Mapping[str, Measured], name: str
-) -> dict[str, Any]:
-    """Return an entry of ``improvements``: SGD's error over that of another method, token by token.
+def improvement(settings: Settings, known: Known, sgd: Measured, other: Measured) -> Improvement:
+    """Return SGD's error over that of another method, token by token.
 
-    Both are looked at in iterates of the same kind, and in repetitions that stayed in the ball.
+    Both are measured in iterates of the same kind, and in repetitions that stayed in the ball.
     """
-    other, sgd = measured[name], measured["sgd"]
+    name = other.method.optimizer
     valid = other.valid & sgd.valid
     found = ratio(sgd.comparable[valid], other.comparable[valid])
-    entry = {"optimizer": name, **found.as_json()}
+    entry = Improvement(
+        optimizer=name,
+        measured=numbers(found.value),
+        low=numbers(found.low),
+        high=numbers(found.high),
+    )
     if name == "sbcd":
         return entry
     cost = counting_cost(known, name)
     promised = error_improvement(known.p, known.sigma2) / cost
+    capped = (other.steps == 1 / (4 * known.L)).any()
     begun = sgd.comparable[sgd.valid].mean(0) < sgd.start / 2
-    return {
-        **entry,
-        "bound": promised.tolist(),
-        "iterations": (promised**2).tolist(),
-        "corollary": None
-        if (other.steps == 1 / (4 * known.L)).any()
-        else _guaranteed(settings, cost),
-        "slope": _slope(settings, found.value, begun),
-    }
+    return replace(
+        entry,
+        bound=numbers(promised),
+        iterations=numbers(promised**2),
+        corollary=None if capped else _guaranteed(settings, cost),
+        slope=_slope(settings, found.value, begun),
+    )
 
 
 def counting_cost(known: Known, name: str) -> float:
@@ -200,7 +198,7 @@ def counting_cost(known: Known, name: str) -> float:
     return counting_factor(*known) if name == "cfsgd" else 1.0
 
 
-def _guaranteed(settings: Settings, cost: float) -> list[float] | None:
+def _guaranteed(settings: Settings, cost: float) -> Numbers | None:
     """Return the corollaries' factors of iterations, token by token; ``cost`` is that of counting.
 
     They are for equal sigma_k, and for steps that the cap 1 / (4 L) leaves alone.
@@ -208,15 +206,15 @@ def _guaranteed(settings: Settings, cost: float) -> list[float] | None:
     if settings.exception is not None:
         return None
     users, _ = settings.corollaries  # the same formula for items
-    return [float(factor) for factor in users.iterations_improvement(settings.ranks) / cost**2]
+    return numbers(users.iterations_improvement(settings.ranks) / cost**2)
 
 
-def _slope(settings: Settings, improvement: Array, begun: Any) -> dict[str, Any] | None:
-    """Return how fast the log of an improvement grows along the tail, alike on both sides.
+def _slope(settings: Settings, improvement: Array, begun: NDArray[np.bool_]) -> Slope | None:
+    """Return the growth of an improvement's logarithm along the tail, alike on both sides.
 
-    And how many tail tokens SGD has begun to learn: its error is less than half of that at the
-    start. Nothing can be much better than SGD at what takes more than T iterations, so beyond these
-    tokens the improvement stops to grow.
+    ``begun`` says which tokens SGD has begun to learn: their error is less than half of that at the
+    start. Nothing can be much better than SGD at tokens that take more than T iterations, so the
+    improvement stops to grow beyond these.
     """
     if settings.tail == "uniform":
         return None
@@ -226,10 +224,10 @@ def _slope(settings: Settings, improvement: Array, begun: Any) -> dict[str, Any]
     found = slope(x[tail], np.log(improvement[tail]), settings.sides[tail])
     if found is None:
         return None
-    return {
-        **found.as_json(),
-        "predicted": settings.falloff / 2,
-        "axis": "rank" if by_rank else "log rank",
-        "tokens": int(tail.sum()),
-        "begun": int(begun[tail].sum()),
-    }
+    return Slope(
+        *found,
+        predicted=settings.falloff / 2,
+        axis="rank" if by_rank else "log rank",
+        tokens=int(tail.sum()),
+        begun=int(begun[tail].sum()),
+    )

@@ -1,26 +1,26 @@
-"""Which tail do counted tokens have: exponential or polynomial, how steep, and from which rank on?
+"""Fit the tail of counted tokens: exponential or polynomial, how steep, and from which rank on.
 
 One half of the occurrences ranks the tokens, each one of the other half is a sample of its token's
-rank (:mod:`freqsgd.theory.tails`). From a rank first on, the likeliest exponential tail
+rank (:class:`SplitCounts`). From a rank first on, the likeliest exponential tail
 (``p_n ~ exp(-tau n)``) and the likeliest polynomial one (``p_n ~ n ** -nu``) are fitted to these
-samples. How far off a fit is says the Kolmogorov-Smirnov distance, the largest difference between
-the shares of samples up to a rank; a short piece of any tail is nearly flat and everything is near
-to it, so the distance is taken as a part of that of equally frequent tokens. The first rank is the
-earliest, of a few between 1 and the middle, from which this part is at most twice the smallest.
-Vuong's likelihood-ratio test then says whether one of the two families is significantly nearer; not
-that it is true.
+samples. The error of a fit is the Kolmogorov-Smirnov distance, the largest difference between the
+shares of samples up to a rank. A short piece of any tail is nearly flat and every fit is near to
+it, so the distance is divided by that of equally frequent tokens. The first rank is the earliest,
+of a few between 1 and the middle, for which this quotient is at most twice the smallest. Vuong's
+likelihood-ratio test then says whether one of the two families is significantly nearer; not that it
+is true.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from freqsgd.documents.inspection import TailFit
 from freqsgd.errors import DataError
 from freqsgd.theory.checks import Array, scipy
 
@@ -35,45 +35,6 @@ CHANCE = 3.0  # standard errors by which equally frequent tokens may seem uneven
 SIGNIFICANT = 0.05
 
 
-@dataclass(frozen=True)
-class TailFit:
-    """The tail of a field's tokens.
-
-    Attributes:
-        family: "exponential" or "polynomial"; None if there is no fit or the test cannot tell
-        reason: why there is no family, else None
-        tokens: number of tokens, of which the tail holds ``tokens - from_rank + 1``
-        from_rank: the tail's first rank, counted from 1
-        samples: occurrences of the tail's tokens, of which one half was fitted
-        nu: steepness of the polynomial tail
-        tau: steepness of the exponential tail
-        first_count: by family, the count that the fit expects at ``from_rank``
-        log_likelihoods: by family
-        distances: by family, Kolmogorov and Smirnov's
-        statistic: Vuong's; above 0 the polynomial tail is nearer
-        p_value: two-sided
-
-    Everything after ``tokens`` is None if there is no fit.
-    """
-
-    family: str | None
-    reason: str | None
-    tokens: int
-    from_rank: int | None = None
-    samples: int | None = None
-    nu: float | None = None
-    tau: float | None = None
-    first_count: dict[str, float] | None = None
-    log_likelihoods: dict[str, float] | None = None
-    distances: dict[str, float] | None = None
-    statistic: float | None = None
-    p_value: float | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the attributes by name."""
-        return asdict(self)
-
-
 def fit_tail(counts: ArrayLike) -> TailFit:
     """Fit both tails to the counts of tokens.
 
@@ -81,113 +42,30 @@ def fit_tail(counts: ArrayLike) -> TailFit:
         counts: how often each token occurs, most frequent first; all at least 1
     """
     numbers = _checked(counts)
-    reason = _hopeless(numbers)
-    if reason:
-        return TailFit(None, reason, numbers.size)
     split = split_occurrences(numbers)
-    reason = _too_even(split)
+    reason = _hopeless(numbers) or _too_even(split)
     if reason:
         return TailFit(None, reason, numbers.size)
-    ranks = _Ranks(split)
-    tails = [ranks.tail(first) for first in _candidates(split.ranking)]
+    tails = [_Tail(split, first) for first in _candidates(split.ranking)]
     enough = NEAR * min(tail.unexplained for tail in tails)
     tail = next(tail for tail in tails if tail.unexplained <= enough)
-    return _described(ranks, tail, numbers)
-
-
-@dataclass(frozen=True)
-class _Fit:
-    """One family fitted to one tail."""
-
-    family: Family
-    rate: float
-    mass: float
-    log_likelihood: float
-    distance: float
-
-
-@dataclass(frozen=True)
-class _Tail:
-    first: int
-    samples: float
-    fits: tuple[_Fit, _Fit]  # exponential, polynomial
-    uniform_distance: float  # of equally frequent tokens
-
-    @property
-    def likelier(self) -> _Fit:
-        return max(self.fits, key=lambda fit: fit.log_likelihood)
-
-    @property
-    def unexplained(self) -> float:
-        return self.likelier.distance / self.uniform_distance
-
-
-class _Ranks:
-    """Counts by rank, with what every candidate tail needs of them."""
-
-    def __init__(self, split: SplitCounts) -> None:
-        self.counts = split.counts
-        self.ranks = np.arange(1.0, self.counts.size + 1.0)
-        self.positions = {name: f.position(self.ranks) for name, f in FAMILIES.items()}
-        self.cumulative = np.concatenate([[0.0], np.cumsum(self.counts)])
-        self.ends = split.ends.astype(np.float64)
-
-    def tail(self, first: int) -> _Tail:
-        exponential, polynomial = (self._fit(family, first) for family in FAMILIES.values())
-        uniform = self._uniform_distance(first)
-        return _Tail(first, self.samples(first), (exponential, polynomial), uniform)
-
-    def samples(self, first: int) -> float:
-        return float(self.cumulative[-1] - self.cumulative[first - 1])
-
-    def log_shares(self, fit: _Fit, first: int) -> Array:
-        """Return log p_n of the fit, for every rank of the tail."""
-        position = self.positions[fit.family.name][first - 1 :]
-        shares: Array = -fit.rate * (position - position[0]) - math.log(fit.mass)
-        return shares
-
-    def _fit(self, family: Family, first: int) -> _Fit:
-        position = self.positions[family.name][first - 1 :]
-        samples = self.samples(first)
-        total = float(self.counts[first - 1 :] @ position) - samples * float(position[0])
-        rate = family.likeliest_rate(total / samples, first, self.counts.size)
-        mass = float(family.masses(first, self.ranks[-1:], rate)[0])
-        likelihood = -rate * total - samples * math.log(mass)
-        return _Fit(family, rate, mass, likelihood, self._distance(family, first, rate, mass))
-
-    def _distance(self, family: Family, first: int, rate: float, mass: float) -> float:
-        """Return the largest difference of the two shares of samples up to a rank.
-
-        Within a block of equal counts the samples' share rises by equal steps and the fit's by
-        falling ones, so that the difference is largest at an end of the block or where the steps
-        are equal. That leaves few ranks to look at, however many tokens there are.
-        """
-        ends = self._block_ends(first)
-        starts = np.concatenate([[float(first)], ends[:-1] + 1.0])
-        steps = self.counts[ends.astype(np.int64) - 1] / self.samples(first)
-        start = family.position(np.array([float(first)]))
-        furthest = family.position(self.ranks[-1:])
-        with np.errstate(divide="ignore"):  # a block may have no samples
-            equal = np.minimum(start - np.log(steps * mass) / rate, furthest)
-        crossing = np.floor(family.rank(equal))
-        inside = [np.clip(crossing + shift, starts, ends) for shift in (0.0, 1.0)]
-        ranks = np.concatenate([ends, *inside])
-        fitted = family.masses(first, ranks, rate) / mass
-        return float(np.abs(self._share(first, ranks) - fitted).max())
-
-    def _uniform_distance(self, first: int) -> float:
-        """Return the same for equally frequent tokens, whose share rises by equal steps too."""
-        ends = self._block_ends(first)
-        uniform = (ends - first + 1.0) / (self.counts.size - first + 1.0)
-        return float(np.abs(self._share(first, ends) - uniform).max())
-
-    def _block_ends(self, first: int) -> Array:
-        return self.ends[self.ends >= first]
-
-    def _share(self, first: int, ranks: Array) -> Array:
-        """Return the share of the tail's samples up to these ranks."""
-        seen: Array = self.cumulative[ranks.astype(np.int64)] - self.cumulative[first - 1]
-        return seen / self.samples(first)
+    statistic = tail.vuong()
+    p_value = math.erfc(abs(statistic) / math.sqrt(2.0))
+    told = p_value <= SIGNIFICANT
+    return TailFit(
+        family=tail.likelier if told else None,
+        reason=None if told else f"the test cannot tell the two families apart (p = {p_value:.2g})",
+        tokens=numbers.size,
+        from_rank=tail.first,
+        samples=int(numbers[tail.first - 1 :].sum()),
+        nu=tail.fits["polynomial"].rate,
+        tau=tail.fits["exponential"].rate,
+        first_count={name: 2.0 * tail.samples / fit.mass for name, fit in tail.fits.items()},
+        log_likelihoods={name: fit.log_likelihood for name, fit in tail.fits.items()},
+        distances={name: fit.distance for name, fit in tail.fits.items()},
+        statistic=statistic,
+        p_value=p_value,
+    )
 
 
 def _checked(counts: ArrayLike) -> NDArray[np.int64]:
@@ -230,35 +108,79 @@ def _candidates(ranking: NDArray[np.int64]) -> list[int]:
     return [int(first) for first in np.unique(spread) if first == 1 or ranking[first - 1] >= lowest]
 
 
-def _described(ranks: _Ranks, tail: _Tail, counts: NDArray[np.int64]) -> TailFit:
-    exponential, polynomial = tail.fits
-    statistic = _vuong(ranks, tail)
-    p_value = math.erfc(abs(statistic) / math.sqrt(2.0))
-    told = p_value <= SIGNIFICANT
-    return TailFit(
-        family=tail.likelier.family.name if told else None,
-        reason=None if told else f"the test cannot tell the two families apart (p = {p_value:.2g})",
-        tokens=counts.size,
-        from_rank=tail.first,
-        samples=int(counts[tail.first - 1 :].sum()),
-        nu=polynomial.rate,
-        tau=exponential.rate,
-        first_count={fit.family.name: 2.0 * tail.samples / fit.mass for fit in tail.fits},
-        log_likelihoods={fit.family.name: fit.log_likelihood for fit in tail.fits},
-        distances={fit.family.name: fit.distance for fit in tail.fits},
-        statistic=statistic,
-        p_value=p_value,
-    )
+@dataclass(frozen=True)
+class _Fit:
+    """One family fitted to one tail."""
+
+    rate: float
+    mass: float
+    log_likelihood: float
+    distance: float
 
 
-def _vuong(ranks: _Ranks, tail: _Tail) -> float:
-    """Return the mean difference of the samples' log likelihoods, in standard errors of it."""
-    exponential, polynomial = (ranks.log_shares(fit, tail.first) for fit in tail.fits)
-    difference = polynomial - exponential
-    weights = ranks.counts[tail.first - 1 :] / tail.samples
-    mean = float(weights @ difference)
-    variance = float(weights @ (difference - mean) ** 2)
-    return mean / math.sqrt(variance / tail.samples) if variance > 0.0 else 0.0
+class _Tail:
+    """The samples from a rank on, and both families fitted to them."""
+
+    def __init__(self, split: SplitCounts, first: int) -> None:
+        self.first = first
+        self._counts = split.counts[first - 1 :]
+        self._ranks = np.arange(float(first), split.counts.size + 1.0)
+        self._ends = split.ends[split.ends >= first].astype(np.float64)
+        before = np.concatenate([[0.0], np.cumsum(split.counts)])[first - 1 :]
+        self._seen = before - before[0]  # samples up to a rank, from the one before the first on
+        self.samples = float(self._seen[-1])
+        self.fits = {name: self._fit(family) for name, family in FAMILIES.items()}
+        self.likelier = max(self.fits, key=lambda name: self.fits[name].log_likelihood)
+        uniform = (self._ends - first + 1.0) / self._ranks.size
+        uniform_distance = float(np.abs(self._share(self._ends) - uniform).max())
+        self.unexplained = self.fits[self.likelier].distance / uniform_distance
+
+    def vuong(self) -> float:
+        """Return the mean difference of the samples' log likelihoods, in standard errors of it."""
+        exponential, polynomial = map(self._log_shares, FAMILIES)
+        difference = polynomial - exponential
+        weights = self._counts / self.samples
+        mean = float(weights @ difference)
+        variance = float(weights @ (difference - mean) ** 2)
+        return mean / math.sqrt(variance / self.samples) if variance > 0.0 else 0.0
+
+    def _log_shares(self, name: str) -> Array:
+        """Return log p_n of a fit, for every rank of the tail."""
+        position, fit = FAMILIES[name].position(self._ranks), self.fits[name]
+        shares: Array = -fit.rate * (position - position[0]) - math.log(fit.mass)
+        return shares
+
+    def _fit(self, family: Family) -> _Fit:
+        position = family.position(self._ranks)
+        total = float(self._counts @ position) - self.samples * float(position[0])
+        last = int(self._ranks[-1])
+        rate = family.likeliest_rate(total / self.samples, self.first, last)
+        mass = float(family.masses(self.first, self._ranks[-1:], rate)[0])
+        likelihood = -rate * total - self.samples * math.log(mass)
+        return _Fit(rate, mass, likelihood, self._distance(family, rate, mass))
+
+    def _distance(self, family: Family, rate: float, mass: float) -> float:
+        """Return the largest difference of the two shares of samples up to a rank.
+
+        Within a block of equal counts the samples' share rises by equal steps and the fit's by
+        falling ones, so that the difference is largest at an end of the block or where the steps
+        are equal. That leaves few ranks to look at, however many tokens there are.
+        """
+        starts = np.concatenate([self._ranks[:1], self._ends[:-1] + 1.0])
+        steps = self._counts[self._ends.astype(np.int64) - self.first] / self.samples
+        start, furthest = family.position(self._ranks[:1]), family.position(self._ranks[-1:])
+        with np.errstate(divide="ignore"):  # a block may have no samples
+            equal = np.minimum(start - np.log(steps * mass) / rate, furthest)
+        crossing = np.floor(family.rank(equal))
+        inside = [np.clip(crossing + shift, starts, self._ends) for shift in (0.0, 1.0)]
+        ranks = np.concatenate([self._ends, *inside])
+        fitted = family.masses(self.first, ranks, rate) / mass
+        return float(np.abs(self._share(ranks) - fitted).max())
+
+    def _share(self, ranks: Array) -> Array:
+        """Return the share of the tail's samples up to these ranks."""
+        share: Array = self._seen[ranks.astype(np.int64) - self.first + 1] / self.samples
+        return share
 
 
 # The two shapes of a tail, as distributions over the ranks first..last.
