@@ -129,7 +129,7 @@ def test_again_on_a_narrow_terminal_nothing_is_run_and_nothing_is_cut(called):
 @pytest.fixture
 def paper(tmp_path, monkeypatch, in_process):
     """Runs the command in this process with a table of its own; gives output and messages."""
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
     monkeypatch.setenv("FREQSGD_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("FREQSGD_DATA", raising=False)
 

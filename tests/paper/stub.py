@@ -5,24 +5,17 @@ It keeps a checkpoint of its own, so that tests see whether it went on or began 
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import signal
 import sys
 import time
 from pathlib import Path
 
-import tests  # finds the project without importing freqsgd, which takes seconds
-
-CHILD = Path(tests.__file__).parents[1] / "src" / "freqsgd" / "cli" / "child.py"
+from freqsgd.paper.process import follow_parent
 
 
 def main() -> None:
-    spec = importlib.util.spec_from_file_location("child", CHILD)
-    child = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(child)
-    child.end_with_parent(int(sys.argv[1]))
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    follow_parent(int(sys.argv[1]))
     command = sys.argv[2:]
     resume = "--resume" in command
     what, out = (command[command.index(name) + 1] for name in ("--do", "--out"))
@@ -34,7 +27,8 @@ def main() -> None:
     folder.mkdir(exist_ok=True)
     checkpoint.write_text(json.dumps(attempts))
     print("epoch 1", flush=True)
-    document = {"attempts": len(attempts), "partial": True}
+    run = {"optimizer": "cfsgd", "examples": len(attempts), "stopped": "too soon"}
+    document = {"schema": 1, "runs": [run]}
     name = {"theory": "theory.json"}.get(command[0], "results.json")
     if what == "fail":
         print("freqsgd: error: ratings.dat is damaged", file=sys.stderr)
@@ -48,7 +42,8 @@ def main() -> None:
     if what == "stubborn":
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         wait()
-    (folder / name).write_text(json.dumps({**document, "partial": False}))
+    run["stopped"] = "at its end"
+    (folder / name).write_text(json.dumps(document))
     (folder / "report.html").write_text("<html>")
 
 

@@ -6,14 +6,16 @@ import re
 import shlex
 
 import pytest
+from msgspec.structs import replace
 from typer.main import get_command
 
 from freqsgd.cli.app import app
 from freqsgd.cli.options import words
+from freqsgd.documents.results import Model, Results, Run
 from freqsgd.optimizers import OPTIMIZERS
 from freqsgd.paper.experiments import FIGURES, RUNS
 from freqsgd.paper.running import chosen_figures
-from freqsgd.paper.tasks import FILES, plan_tasks
+from freqsgd.paper.tasks import WRITTEN, plan_task
 from freqsgd.recommender.settings import preset
 from freqsgd.tables.catalog import KNOWN, known_dataset
 
@@ -60,7 +62,7 @@ def test_every_run_is_of_a_figure_and_every_figure_has_runs():
 def test_a_command_is_understood_and_knows_its_dataset(run, kind, way):
     command = shlex.split(way.command)
     options = parsed(command)
-    assert command[0] in FILES
+    assert command[0] in WRITTEN
     if command[0] == "theory":
         assert options["tail"] in ("exponential", "polynomial", "uniform")
         return
@@ -123,8 +125,9 @@ def test_commands_take_what_is_added_to_them(full, there, tmp_path):
             path = tmp_path / "data" / dataset.file  # the folder that conftest.py names
             path.parent.mkdir(parents=True)
             path.touch()
-    tasks = plan_tasks(RUNS, full=full, threads=2, seed=5)
-    assert {task.name for task in tasks.values() if task.way is None} == (
+    given = ["--threads 2", "--seed 5"]
+    tasks = {name: plan_task(name, run, full, given) for name, run in RUNS.items()}
+    assert {task.name for task in tasks.values() if task.lacks} == (
         set() if there else {name for name, run in RUNS.items() if run.data and not run.stand_in}
     )
     for name, task in tasks.items():
@@ -158,15 +161,12 @@ def test_state_is_one_number_per_row_and_two_or_one_per_weight():
     rows, dim = 1000, 64
     weights = 4 * rows * (dim + 1)  # a vector and a linear weight, of four bytes each
     states = {"adam": 2 * weights, "adagrad": weights, "cfsgd": 4 * rows}
-    runs = [
-        {"optimizer": name, "state_bytes": state, "parameter_bytes": weights}
-        for name, state in states.items()
-    ]
+    runs = [Run(name, state_bytes=state, parameter_bytes=weights) for name, state in states.items()]
     for _, rule in FIGURE["memory"].rules:
-        assert rule.find({"model": {"dim": dim}, "runs": runs}).holds is True
-        assert rule.find({"model": {"dim": dim}, "runs": runs[::-1]}).holds is True
-        swapped = [{**run, "state_bytes": 3 * weights} for run in runs]
-        assert rule.find({"model": {"dim": dim}, "runs": swapped}).holds is False
+        for order in (runs, runs[::-1]):
+            assert rule.find(Results(1, tuple(order), model=Model(dim=dim))).holds is True
+        larger = tuple(replace(run, state_bytes=3 * weights) for run in runs)
+        assert rule.find(Results(1, larger, model=Model(dim=dim))).holds is False
 
 
 def test_only_what_is_not_public_is_called_private():

@@ -23,7 +23,7 @@ from freqsgd.paper.running import run_paper
 from tests.lossless import check_lossless
 from tests.paper.tiny import ROOT, alive, attempts, figure, measure, run
 
-TRAINED = Rule("", lambda results: Finding(True, f"{len(results['runs'][0]['epochs'])} epochs"))
+TRAINED = Rule("", lambda results: Finding(True, f"{len(results.runs[0].epochs)} epochs"))
 PARENT = """
 import sys
 from tests.paper.tiny import measure, run
@@ -292,7 +292,7 @@ def test_a_run_folder_that_we_did_not_make_is_refused_and_left_alone(tmp_path):
 
 def test_a_damaged_result_is_measured_again(tmp_path):
     measure(tmp_path, {"a": run()})
-    (tmp_path / "runs/a/results.json").write_text('{"attempts": 1, "par')
+    (tmp_path / "runs/a/results.json").write_text('{"schema": 1, "ru')
     assert measure(tmp_path, {"a": run()})["figures"][0]["verdict"] == "agrees"
 
 
@@ -323,7 +323,7 @@ def test_progress_tells_the_run_its_last_line_and_the_time_left(tmp_path):
     assert "waiting" in {each.said for each in told}
     assert told[-1].share == 1
     assert told[-1].seconds_left == 0
-    assert [each.entry["status"] for each in told if each.entry] == ["done", "out of time"]
+    assert [each.entry.status for each in told if each.entry] == ["done", "out of time"]
 
 
 def test_a_command_of_freqsgd_is_interrupted_and_gone_on_with(tmp_path):

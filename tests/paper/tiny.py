@@ -13,8 +13,12 @@ from freqsgd.paper.running import run_paper
 
 PROGRAM = (sys.executable, "-m", "tests.paper.stub")
 ROOT = Path(tests.__file__).parents[1]
-WHOLE = Rule("it is whole", lambda document: Finding(not document["partial"], "looked"))
-SEEN = Rule("it is there", lambda document: Finding(True, f"{document['attempts']} attempts"))
+WHOLE = Rule(
+    "it is whole", lambda results: Finding(results.runs[0].stopped == "at its end", "looked")
+)
+SEEN = Rule(
+    "it is there", lambda results: Finding(True, f"{results.runs[0].examples:.0f} attempts")
+)
 
 
 def run(what="ok", *, budget=30.0, data=None, stand_in=None, command="compare", usual=1.0):

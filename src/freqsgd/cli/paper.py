@@ -208,10 +208,10 @@ class PaperWatcher(Screen):
 
 
 def _ending(progress: PaperProgress) -> str:
-    entry = progress.entry or {}
+    entry = progress.entry or PaperRun()
     if progress.cached:
         return "there already"
-    ended = f"{entry['status']}, {duration(entry['seconds'])}"
-    if entry["stand_in"]:
+    ended = f"{entry.status}, {duration(entry.seconds or 0.0)}"
+    if entry.stand_in:
         ended += ", on generated data"
-    return ended if entry["status"] == "done" else f"{ended}: {entry['why']}"
+    return ended if entry.status == "done" else f"{ended}: {entry.why}"

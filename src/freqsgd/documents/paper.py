@@ -64,15 +64,15 @@ class PaperFigure(Struct, frozen=True):
         return self.data == "stand-in"
 
 
-class PaperSummary(Struct, frozen=True):
+class PaperSummary(Struct, frozen=True, kw_only=True):
     """All figures, and what was run for them."""
 
     schema: int
     kind: str
-    figures: Annotated[tuple[PaperFigure, ...], Meta(min_length=1)]
-    runs: dict[str, PaperRun] = {}
+    created: str | None = None
     mode: str | None = None
     command: str | None = None
-    created: str | None = None
-    seconds: float | None = None
     machine: Machine = Machine()
+    seconds: float | None = None
+    figures: Annotated[tuple[PaperFigure, ...], Meta(min_length=1)]
+    runs: dict[str, PaperRun] = {}

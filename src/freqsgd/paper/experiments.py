@@ -9,25 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from freqsgd.paper.rules import (
-    ADAPTIVE,
-    Rule,
-    bounds_hold,
-    closes_gap,
-    counts_follow_bounds,
-    few_hold_most,
-    follows_counts,
-    keeps,
-    leads_progressively,
-    leads_training,
-    lower_evaluation_ne,
-    near_tuned,
-    peaks_first,
-    peaks_near,
-    slowest,
-    tail_is_found,
-    uniform_is_sgd,
-)
+from freqsgd.paper import rules
+from freqsgd.paper.rules import ADAPTIVE, Rule
 from freqsgd.recommender.settings import preset
 
 __all__ = ["FIGURES", "RUNS", "Figure", "Run", "Way"]
@@ -74,10 +57,18 @@ class Figure:
         return tuple(dict.fromkeys(run for run, _ in self.rules))
 
 
-FOUR = ("sgd", "cfsgd", "adagrad", "adam")
-BESIDE = "--optimizers sgd,fasgd,cfsgd,adagrad,adam"
-WORDS = "--loss softmax"
 HOUR = 3600.0
+FIVE = "--optimizers sgd,fasgd,cfsgd,adagrad,adam --diagnose"
+MOVIES_FM = f"compare --dataset movielens-1m {FIVE}"
+SYNTHETIC = f"compare --dataset synthetic {FIVE} --patience 2"
+CRITEO_FM = "compare --dataset criteo --dim 16"
+MOVIES_TUNED = "tune --dataset movielens-1m --patience 2"
+CRITEO_TUNED = "tune --dataset criteo --dim 16 --patience 2"
+CBOW, SKIPGRAM = (f"compare --model {name} --loss softmax" for name in ("cbow", "skipgram"))
+TEXT = "--dataset zipf-text --dim 32 --epochs 2"
+NARROW = "dimension 16 instead of 64"
+SHORT = "dimension 32 instead of 300, {} epochs instead of 20"
+SEARCH = "6 trials for each optimizer, of at most 8 epochs"
 CLICKS = "16 features and 2 million generated examples instead of 800 and 25 billion"
 
 RUNS = {
@@ -90,63 +81,29 @@ RUNS = {
     ),
     "ml-fm": Run(
         "FM on MovieLens-1M",
-        quick=Way(
-            f"compare --dataset movielens-1m {BESIDE} --epochs 27 --diagnose",
-            usual=40,
-            budget=150,
-            smaller="at most 27 epochs",
-        ),
-        full=Way(f"compare --dataset movielens-1m {BESIDE} --diagnose", 90, HOUR),
+        quick=Way(f"{MOVIES_FM} --epochs 27", 40, 150, "at most 27 epochs"),
+        full=Way(MOVIES_FM, 90, HOUR),
         data="movielens-1m",
-        stand_in=Way(
-            f"compare --dataset synthetic {BESIDE} --patience 2 --epochs 20 --diagnose",
-            usual=23,
-            budget=90,
-            smaller="generated clicks, at most 20 epochs",
-        ),
+        stand_in=Way(f"{SYNTHETIC} --epochs 20", 23, 90, "generated clicks, at most 20 epochs"),
     ),
     "ml-deepfm": Run(
         "DeepFM on MovieLens-1M",
-        quick=Way(
-            f"compare --dataset movielens-1m --model deepfm {BESIDE} --epochs 6 --diagnose",
-            usual=60,
-            budget=180,
-            smaller="at most 6 epochs",
-        ),
-        full=Way(f"compare --dataset movielens-1m --model deepfm {BESIDE} --diagnose", 600, HOUR),
+        quick=Way(f"{MOVIES_FM} --model deepfm --epochs 6", 60, 180, "at most 6 epochs"),
+        full=Way(f"{MOVIES_FM} --model deepfm", 600, HOUR),
         data="movielens-1m",
         stand_in=Way(
-            f"compare --dataset synthetic --model deepfm {BESIDE} --patience 2 --epochs 3 "
-            "--diagnose",
-            usual=20,
-            budget=90,
-            smaller="generated clicks, at most 3 epochs",
+            f"{SYNTHETIC} --model deepfm --epochs 3", 20, 90, "generated clicks, at most 3 epochs"
         ),
     ),
     "criteo-fm": Run(
         "FM on Criteo",
-        quick=Way(
-            "compare --dataset criteo --dim 16 --epochs 12",
-            usual=5,
-            budget=60,
-            smaller="dimension 16 instead of 64, at most 12 epochs",
-        ),
-        full=Way(
-            "compare --dataset criteo --dim 16",
-            usual=HOUR,
-            budget=2 * HOUR,
-            smaller="dimension 16 instead of 64",
-        ),
+        quick=Way(f"{CRITEO_FM} --epochs 12", 5, 60, f"{NARROW}, at most 12 epochs"),
+        full=Way(CRITEO_FM, HOUR, 2 * HOUR, NARROW),
         data="criteo",
     ),
     "criteo-deepfm": Run(
         "DeepFM on Criteo",
-        quick=Way(
-            "compare --dataset criteo --model deepfm --epochs 8",
-            usual=13,
-            budget=90,
-            smaller="at most 8 epochs",
-        ),
+        quick=Way("compare --dataset criteo --model deepfm --epochs 8", 13, 90, "at most 8 epochs"),
         full=Way("compare --dataset criteo --model deepfm", HOUR, 2 * HOUR),
         data="criteo",
     ),
@@ -157,72 +114,29 @@ RUNS = {
     ),
     "ml-tuned": Run(
         "tuned FM on MovieLens-1M",
-        quick=Way(
-            "tune --dataset movielens-1m --patience 2 --trials 6 --epochs 8",
-            usual=70,
-            budget=150,
-            smaller="6 trials for each optimizer, of at most 8 epochs",
-        ),
-        full=Way("tune --dataset movielens-1m --patience 2 --trials 40", HOUR, 3 * HOUR),
+        quick=Way(f"{MOVIES_TUNED} --trials 6 --epochs 8", 70, 150, SEARCH),
+        full=Way(f"{MOVIES_TUNED} --trials 40", HOUR, 3 * HOUR),
         data="movielens-1m",
     ),
     "criteo-tuned": Run(
         "tuned FM on Criteo",
-        quick=Way(
-            "tune --dataset criteo --dim 16 --patience 2 --trials 6 --epochs 8",
-            usual=15,
-            budget=60,
-            smaller="dimension 16 instead of 64, 6 trials for each optimizer, of at most 8 epochs",
-        ),
-        full=Way(
-            "tune --dataset criteo --dim 16 --patience 2 --trials 40",
-            usual=2 * HOUR,
-            budget=3 * HOUR,
-            smaller="dimension 16 instead of 64",
-        ),
+        quick=Way(f"{CRITEO_TUNED} --trials 6 --epochs 8", 15, 60, f"{NARROW}, {SEARCH}"),
+        full=Way(f"{CRITEO_TUNED} --trials 40", 2 * HOUR, 3 * HOUR, NARROW),
         data="criteo",
     ),
     "cbow": Run(
         "CBOW on WikiText-2",
-        quick=Way(
-            f"compare --model cbow {WORDS} --dataset wikitext-2 --dim 32 --epochs 2",
-            usual=110,
-            budget=170,
-            smaller="dimension 32 instead of 300, 2 epochs instead of 20",
-        ),
-        full=Way(
-            f"compare --model cbow {WORDS} --dataset wikitext-2 --dim 300 --epochs 20",
-            usual=2 * HOUR,
-            budget=4 * HOUR,
-        ),
+        quick=Way(f"{CBOW} --dataset wikitext-2 --dim 32 --epochs 2", 110, 170, SHORT.format(2)),
+        full=Way(f"{CBOW} --dataset wikitext-2 --dim 300 --epochs 20", 2 * HOUR, 4 * HOUR),
         data="wikitext-2",
-        stand_in=Way(
-            f"compare --model cbow {WORDS} --dataset zipf-text --dim 32 --epochs 2",
-            usual=23,
-            budget=90,
-            smaller="generated text, dimension 32 instead of 300, 2 epochs instead of 20",
-        ),
+        stand_in=Way(f"{CBOW} {TEXT}", 23, 90, f"generated text, {SHORT.format(2)}"),
     ),
     "skipgram": Run(
         "Skip-Gram on WikiText-2",
-        quick=Way(
-            f"compare --model skipgram {WORDS} --dataset wikitext-2 --dim 32 --epochs 3",
-            usual=50,
-            budget=90,
-            smaller="dimension 32 instead of 300, 3 epochs instead of 20",
-        ),
-        full=Way(
-            f"compare --model skipgram {WORDS} --dataset wikitext-2 --dim 300 --epochs 20",
-            usual=HOUR,
-            budget=2 * HOUR,
-        ),
+        quick=Way(f"{SKIPGRAM} --dataset wikitext-2 --dim 32 --epochs 3", 50, 90, SHORT.format(3)),
+        full=Way(f"{SKIPGRAM} --dataset wikitext-2 --dim 300 --epochs 20", HOUR, 2 * HOUR),
         data="wikitext-2",
-        stand_in=Way(
-            f"compare --model skipgram {WORDS} --dataset zipf-text --dim 32 --epochs 2",
-            usual=15,
-            budget=60,
-            smaller="generated text, dimension 32 instead of 300, 2 epochs instead of 20",
-        ),
+        stand_in=Way(f"{SKIPGRAM} {TEXT}", 15, 60, f"generated text, {SHORT.format(2)}"),
     ),
     "criteo-tokens": Run(
         "tokens of Criteo",
@@ -248,32 +162,33 @@ RUNS = {
 }
 
 
+FOUR = ("sgd", "cfsgd", "adagrad", "adam")
+
+
 def _learning(run: str) -> tuple[tuple[str, Rule], ...]:
-    """What the paper sees in every comparison of training loss and validation AUC."""
+    """Return what the paper sees in every comparison of training loss and validation AUC."""
     return (
-        (run, slowest("sgd")),
-        (run, leads_training("cfsgd", ["sgd"], epochs=5)),
-        (run, leads_training("cfsgd", ADAPTIVE, epochs=2)),
-        (run, peaks_first("cfsgd", ("sgd", *ADAPTIVE), behind=0.005)),
+        (run, rules.slowest("sgd")),
+        (run, rules.leads_training("cfsgd", ["sgd"], epochs=5)),
+        (run, rules.leads_training("cfsgd", ADAPTIVE, epochs=2)),
+        (run, rules.peaks_first("cfsgd", ("sgd", *ADAPTIVE), behind=0.005)),
     )
 
 
 def _rates(dataset: str) -> dict[str, dict[str, float]]:
-    """The learning rates of the paper's tables, with which its other figures are measured too."""
-    presets = {
-        model: {name: preset("paper", dataset, model, name) for name in FOUR}
-        for model in ("fm", "deepfm")
-    }
-    return {
-        model: {name: known["lr"] for name, known in rates.items() if known}
-        for model, rates in presets.items()
-    }
+    """Return the rates of the paper's tables, with which its other figures are measured too."""
+    rates: dict[str, dict[str, float]] = {"fm": {}, "deepfm": {}}
+    for model, of_model in rates.items():
+        for name in FOUR:
+            if known := preset("paper", dataset, model, name):
+                of_model[name] = known["lr"]
+    return rates
 
 
 def _searched(dataset: str, run: str) -> tuple[tuple[str, Rule], ...]:
-    """The paper's learning rates of FM against those of a search."""
+    """Return rules that hold the paper's rates of FM against those of a search."""
     rates = _rates(dataset)["fm"]
-    return tuple((run, near_tuned(name, lr, factor=10)) for name, lr in rates.items())
+    return tuple((run, rules.near_tuned(name, lr, factor=10)) for name, lr in rates.items())
 
 
 FIGURES = (
@@ -285,8 +200,8 @@ FIGURES = (
         "Users and movies of MovieLens-1M are highly imbalanced: a small part of them takes the "
         "majority of the ratings, and counts fall with an exponential or polynomial tail.",
         (
-            ("ml-tokens", few_hold_most(0.2, 0.5, of_fields=1)),
-            ("ml-tokens", tail_is_found(of_fields=1)),
+            ("ml-tokens", rules.few_hold_most(0.2, 0.5, of_fields=1)),
+            ("ml-tokens", rules.tail_is_found(of_fields=1)),
         ),
     ),
     Figure(
@@ -299,7 +214,7 @@ FIGURES = (
         tuple(
             asked
             for run in ("ml-fm", "ml-deepfm")
-            for asked in (*_learning(run), (run, peaks_near(0.81, 0.01, FOUR)))
+            for asked in (*_learning(run), (run, rules.peaks_near(0.81, 0.01, FOUR)))
         ),
     ),
     Figure(
@@ -310,7 +225,7 @@ FIGURES = (
         "The second moments of Adagrad and Adam quickly become almost linear in the frequencies "
         "that CF-SGD counts: adaptive methods use frequency implicitly.",
         tuple(
-            (run, follows_counts(name, pearson=0.9, slope=(0.8, 1.25), epoch=5))
+            (run, rules.follows_counts(name, pearson=0.9, slope=(0.8, 1.25), epoch=5))
             for run in ("ml-fm", "ml-deepfm")
             for name in ADAPTIVE
         ),
@@ -342,8 +257,8 @@ FIGURES = (
         "Trained in one pass, CF-SGD's NE falls faster than that of a tuned Adagrad, and on "
         "evaluation data it is 0.02% below, which is considered significant.",
         (
-            ("clicks", leads_progressively("cfsgd", "adagrad")),
-            ("clicks", lower_evaluation_ne("cfsgd", "adagrad", percent=0.02)),
+            ("clicks", rules.leads_progressively("cfsgd", "adagrad")),
+            ("clicks", rules.lower_evaluation_ne("cfsgd", "adagrad", percent=0.02)),
         ),
         also=("fig4", "fig4cd"),
         private="The paper's 25 billion examples of an industrial recommender are not public",
@@ -374,9 +289,9 @@ FIGURES = (
         "Adam 2Nd, Adagrad Nd, CF-SGD N",
         "Of a table of N rows and d columns Adam keeps 2Nd numbers more, Adagrad Nd, CF-SGD N.",
         (
-            ("ml-fm", keeps("adam", lambda dim: 2.0, "two numbers per weight")),
-            ("ml-fm", keeps("adagrad", lambda dim: 1.0, "one number per weight")),
-            ("ml-fm", keeps("cfsgd", lambda dim: 1 / (dim + 1), "one number per row")),
+            ("ml-fm", rules.keeps("adam", lambda dim: 2.0, "two numbers per weight")),
+            ("ml-fm", rules.keeps("adagrad", lambda dim: 1.0, "one number per weight")),
+            ("ml-fm", rules.keeps("cfsgd", lambda dim: 1 / (dim + 1), "one number per row")),
         ),
     ),
     Figure(
@@ -387,7 +302,7 @@ FIGURES = (
         "CF-SGD improves much over SGD for CBOW and Skip-Gram, and ends with a test loss close to "
         "Adam's.",
         tuple(
-            (run, closes_gap("cfsgd", below="sgd", near="adam", percent=1, within=2))
+            (run, rules.closes_gap("cfsgd", below="sgd", near="adam", percent=1, within=2))
             for run in ("cbow", "skipgram")
         ),
     ),
@@ -399,8 +314,8 @@ FIGURES = (
         "Most features of Criteo are highly imbalanced, with a clear exponential or polynomial "
         "tail.",
         (
-            ("criteo-tokens", few_hold_most(0.2, 0.5, of_fields=0.5, first=28)),
-            ("criteo-tokens", tail_is_found(of_fields=0.5, first=28)),
+            ("criteo-tokens", rules.few_hold_most(0.2, 0.5, of_fields=0.5, first=28)),
+            ("criteo-tokens", rules.tail_is_found(of_fields=0.5, first=28)),
         ),
     ),
     Figure(
@@ -415,12 +330,13 @@ FIGURES = (
                 (f"theory-{tail}", rule)
                 for tail in ("exponential", "polynomial")
                 for rule in (
-                    bounds_hold(),
-                    counts_follow_bounds("fasgd"),
-                    counts_follow_bounds("cfsgd"),
+                    rules.bounds_hold(),
+                    rules.conditions_are_met(),
+                    rules.counts_follow_bounds("fasgd"),
+                    rules.counts_follow_bounds("cfsgd"),
                 )
             ),
-            ("theory-uniform", uniform_is_sgd(within=0.1)),
+            ("theory-uniform", rules.uniform_is_sgd(within=0.1)),
         ),
     ),
 )

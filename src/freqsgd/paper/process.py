@@ -1,98 +1,28 @@
-"""Do one run in a process of its own: start it, watch it, stop it in time, judge how it ended."""
+"""Run a command of freqsgd in a process of its own, with its time limited.
+
+The process is ``python -m freqsgd.paper.process PARENT COMMAND...``, which does what
+``freqsgd COMMAND...`` does, but ends when its parent is gone.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import runpy
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from freqsgd.errors import DataError
-from freqsgd.paper.experiments import Way
-from freqsgd.paper.tasks import LOG, PaperFolder, Task
-from freqsgd.report.wording import duration
 
-DONE, OUT_OF_TIME, FAILED = "done", "out of time", "failed"
-_RUNNING = "running"  # as long as nobody has seen the end
-_ERROR = "freqsgd: error: "
-PROGRAM = (sys.executable, "-m", "freqsgd.cli.child")  # then this process, then the command
+PROGRAM = (sys.executable, "-m", "freqsgd.paper.process")
 GRACE_SECONDS = 10.0  # from the request to stop, in which checkpoints are written
 _LOOK_SECONDS = 0.2
 _TAIL_BYTES = 4096
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of a run."""
-
-    status: str
-    why: str
-    seconds: float  # of all attempts
-    cached: bool = False  # it was there already
-
-
-def do_run(
-    folder: PaperFolder,
-    task: Task,
-    way: Way,
-    program: Sequence[str],
-    watch: Callable[[float, str], None],
-) -> Outcome:
-    """Run a task's command, or go on with what was cut short."""
-    kept = folder.look(task)
-    if kept and kept.status == DONE and folder.document(task) is not None:
-        return Outcome(DONE, "", kept.seconds, cached=True)
-    goes_on = kept is not None and kept.status in (_RUNNING, OUT_OF_TIME) and task.resumable
-    if not goes_on:
-        folder.clear(task)
-    before = kept.seconds if kept and goes_on else 0.0
-    folder.seal(task, _RUNNING, before)
-    command = [*task.command, "--out", str(folder.of(task)), *(["--resume"] if goes_on else [])]
-    begun = time.monotonic()
-    try:
-        ended = execute(program, command, folder.of(task) / LOG, way.budget, watch)
-    except KeyboardInterrupt:
-        folder.seal(task, _RUNNING, before + time.monotonic() - begun)
-        raise
-    status, why = _judge(folder, task, way, ended)
-    folder.seal(task, status, before + ended.seconds)
-    return Outcome(status, why, before + ended.seconds)
-
-
-def _judge(folder: PaperFolder, task: Task, way: Way, ended: Ended) -> tuple[str, str]:
-    log = folder.of(task) / LOG
-    if ended.code == 0:
-        whole = folder.document(task) is not None
-        return (DONE, "") if whole else (FAILED, f"it wrote no {task.files[0]}")
-    if ended.stopped:
-        how = "goes on with it" if task.resumable else "begins it again"
-        return OUT_OF_TIME, f"stopped after {duration(way.budget)}; the same command {how}"
-    return FAILED, _last_words(log, ended.code)
-
-
-def _last_words(log: Path, code: int) -> str:
-    """Return the error that a run ended with."""
-    said = last_line(log).removeprefix(_ERROR)
-    if code < 0:
-        return f"ended by signal {-code}; it said last: {said or '-'}"
-    return said or f"ended with exit code {code}"
-
-
-# ---- the process ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a child ended."""
-
-    code: int
-    seconds: float
-    stopped: bool  # it was over its time
 
 
 def execute(
@@ -101,19 +31,21 @@ def execute(
     log: Path,
     budget: float,
     watch: Callable[[float, str], None],
-) -> Ended:
-    """Run a command until it ends or is over its time; it writes what it says to the log.
+) -> int:
+    """Run a command until it ends or is over its time; return its exit code.
 
     Ctrl-C reaches this process alone: the child is asked to stop, then the interrupt goes on.
 
     Args:
-        program: what runs commands; gets the number of this process first
+        program: what runs commands; it is given the number of this process first
         command: its arguments
-        log: is appended to
+        log: takes what the command says, after what is there
         budget: seconds after which the child is stopped
         watch: called some times a second with the seconds so far and the last line of the log
     """
     begun = time.monotonic()
+    environment = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
+    plain = {"PYTHONUNBUFFERED": "1", "NO_COLOR": "1", "TERM": "dumb"}  # lines, written at once
     try:
         with log.open("ab") as said:
             child = subprocess.Popen(
@@ -121,31 +53,20 @@ def execute(
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=subprocess.STDOUT,
-                env=_environment(),
+                env=environment | plain,
                 start_new_session=True,
             )
     except OSError as error:
         what = f"write {log}" if error.filename == str(log) else f"start {program[0]}"
         raise DataError(f"cannot {what}: {error.strerror}") from error
-    stopped = False
     try:
-        while child.poll() is None:
-            seconds = time.monotonic() - begun
-            stopped = seconds > budget
-            if stopped:
-                _stop(child)
-                break
+        while child.poll() is None and (seconds := time.monotonic() - begun) <= budget:
             watch(seconds, last_line(log))
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(_LOOK_SECONDS)
-    except KeyboardInterrupt:
-        if not stopped:
-            with contextlib.suppress(KeyboardInterrupt):  # a second one does not wait
-                _stop(child)
-        raise
     finally:
-        _kill(child)
-    return Ended(child.returncode, time.monotonic() - begun, stopped)
+        _end(child)
+    return child.returncode
 
 
 def last_line(log: Path) -> str:
@@ -160,28 +81,48 @@ def last_line(log: Path) -> str:
     return next((line for line in reversed(lines) if line), "")
 
 
-def _stop(child: subprocess.Popen[bytes]) -> None:
-    """Ask a child to stop, so that it writes a checkpoint."""
-    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
-        if sys.platform == "win32":  # where no signal asks a process: it has no checkpoint then
-            child.terminate()
-        else:
-            child.send_signal(signal.SIGINT)
-        child.wait(GRACE_SECONDS)
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Ask a child to stop, so that it writes a checkpoint; then end it, with its own children.
 
-
-def _kill(child: subprocess.Popen[bytes]) -> None:
-    """End a child that is still there, with its own children."""
-    if child.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            if sys.platform == "win32":
-                child.kill()
+    Ctrl-C does not wait for the checkpoint.
+    """
+    try:
+        if child.poll() is None:
+            if sys.platform == "win32":  # where no signal asks a process: it has no checkpoint then
+                child.terminate()
             else:
-                os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
+                child.send_signal(signal.SIGINT)
+            child.wait(GRACE_SECONDS)
+    except (ProcessLookupError, subprocess.TimeoutExpired):
+        pass
+    finally:
+        if child.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                if sys.platform == "win32":
+                    child.kill()
+                else:
+                    os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
 
 
-def _environment() -> dict[str, str]:
-    """Return ours, for plain lines that are written at once."""
-    wanted = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
-    return {**wanted, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1", "TERM": "dumb"}
+# ---- the child -----------------------------------------------------------------------------------
+
+
+def follow_parent(parent: int) -> None:
+    """End this process when its parent ends, however that is, and stop it at SIGINT.
+
+    Shells start commands in the background with SIGINT ignored, which their children inherit.
+    """
+    threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _end_after(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_LOOK_SECONDS)
+    os._exit(1)  # from any thread
+
+
+if __name__ == "__main__":
+    follow_parent(int(sys.argv.pop(1)))
+    runpy.run_module("freqsgd", run_name="__main__", alter_sys=True)

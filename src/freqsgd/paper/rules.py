@@ -1,7 +1,7 @@
 """What is asked of measurements before the paper's claims count as seen here.
 
-Every rule looks at the document of one run (``results.json``, ``inspect.json`` or ``theory.json``)
-and says whether it holds and what was measured. Rules and their thresholds were written down before
+A rule looks at the document of one run (``results.json``, ``inspect.json`` or ``theory.json``) and
+says whether it holds and what was measured. Rules and their thresholds were written down before
 the experiments were run; the report prints them.
 """
 
@@ -9,38 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from freqsgd.documents.inspection import Field, Inspection
+from freqsgd.documents.results import Results, Run
+from freqsgd.documents.theory import Improvement, Theory
 from freqsgd.report.results import display_name as named
 from freqsgd.report.wording import enumerate_words
 
-__all__ = [
-    "Finding",
-    "Rule",
-    "bounds_hold",
-    "closes_gap",
-    "counts_follow_bounds",
-    "few_hold_most",
-    "follows_counts",
-    "keeps",
-    "leads_progressively",
-    "leads_training",
-    "lower_evaluation_ne",
-    "near_tuned",
-    "peaks_first",
-    "peaks_near",
-    "slowest",
-    "tail_is_found",
-    "uniform_is_sgd",
-]
-
-Document = Mapping[str, Any]
 ADAPTIVE = ("adagrad", "adam")
+_CONDITION = "Condition of "  # how the statement of a condition begins in theory.json
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What came out."""
+    """The answer to a rule."""
 
     holds: bool | None  # None: what is needed was not measured
     measured: str
@@ -51,25 +35,25 @@ class Rule:
     """A statement that a run's document can be held against."""
 
     says: str
-    look: Callable[[Document], Finding]
+    look: Callable[[Any], Finding]  # given Results, an Inspection or a Theory
     of_data: bool = False  # about the paper's dataset alone: a stand-in cannot tell
 
-    def find(self, document: Document) -> Finding:
-        """What the document says of it; a run that ended too soon has no answer."""
+    def find(self, document: Any) -> Finding:
+        """Hold a run's document against it; a run that ended too soon has no answer."""
         try:
             return self.look(document)
-        except (ArithmeticError, LookupError, StopIteration, TypeError, ValueError):
+        except (ArithmeticError, LookupError, ValueError):
             return Finding(None, "not measured: the run did not come so far")
 
 
 def slowest(optimizer: str, margin: float = 0.002) -> Rule:
     """It is the last to come near what all reach."""
 
-    def look(results: Document) -> Finding:
-        runs = _by_optimizer(results)
-        goal = min(max(_curve(run, "val_auc")) for run in runs.values()) - margin
+    def look(results: Results) -> Finding:
+        curves = {name: _curve(run, "val_auc") for name, run in _by_optimizer(results).items()}
+        goal = min(map(max, curves.values())) - margin
         taken = {
-            name: next(n for n, auc in enumerate(_curve(runs[name], "val_auc"), 1) if auc >= goal)
+            name: 1 + next(at for at, auc in enumerate(curves[name]) if auc >= goal)
             for name in (optimizer, "cfsgd", *ADAPTIVE)
         }
         others = [epochs for name, epochs in taken.items() if name != optimizer]
@@ -86,14 +70,12 @@ def slowest(optimizer: str, margin: float = 0.002) -> Rule:
 def leads_training(optimizer: str, others: Sequence[str], epochs: int) -> Rule:
     """Its training loss is the lowest from the start."""
 
-    def look(results: Document) -> Finding:
-        runs = _by_optimizer(results)
-        curves = {name: _curve(runs[name], "train_loss") for name in (optimizer, *others)}
+    def look(results: Results) -> Finding:
+        curves = _curves(results, (optimizer, *others), "train_loss")
         last = min(epochs, *map(len, curves.values()))
+        own = curves[optimizer][:last]
         holds = all(
-            curves[optimizer][epoch] < curves[name][epoch]
-            for epoch in range(last)
-            for name in others
+            mine < its for name in others for mine, its in zip(own, curves[name], strict=False)
         )
         losses = {name: curve[last - 1] for name, curve in curves.items()}
         when = f"in epoch {last}" if last == epochs else f"in epoch {last}, the last that all have"
@@ -109,9 +91,9 @@ def leads_training(optimizer: str, others: Sequence[str], epochs: int) -> Rule:
 def peaks_near(level: float, within: float, optimizers: Sequence[str]) -> Rule:
     """Best validation AUCs are about what the paper says."""
 
-    def look(results: Document) -> Finding:
-        runs = _by_optimizer(results)
-        best = {name: max(_curve(runs[name], "val_auc")) for name in optimizers}
+    def look(results: Results) -> Finding:
+        curves = _curves(results, optimizers, "val_auc")
+        best = {name: max(curve) for name, curve in curves.items()}
         holds = all(abs(auc - level) <= within for auc in best.values())
         return Finding(holds, f"best validation AUC: {_listed(best, '{:.4f}')}")
 
@@ -125,11 +107,10 @@ def peaks_near(level: float, within: float, optimizers: Sequence[str]) -> Rule:
 def peaks_first(optimizer: str, others: Sequence[str], behind: float) -> Rule:
     """It has its best epoch before the others, and it is as good."""
 
-    def look(results: Document) -> Finding:
-        runs = _by_optimizer(results)
-        curves = {name: _curve(runs[name], "val_auc") for name in (optimizer, *others)}
-        at = {name: curve.index(max(curve)) + 1 for name, curve in curves.items()}
+    def look(results: Results) -> Finding:
+        curves = _curves(results, (optimizer, *others), "val_auc")
         best = {name: max(curve) for name, curve in curves.items()}
+        at = {name: curve.index(best[name]) + 1 for name, curve in curves.items()}
         sooner = all(at[optimizer] < at[name] for name in others)
         good = best[optimizer] >= max(best.values()) - behind
         shown = ", ".join(f"{named(name)} {best[name]:.4f} in epoch {at[name]}" for name in curves)
@@ -147,14 +128,15 @@ def follows_counts(
 ) -> Rule:
     """Its second moments are nearly proportional to CF-SGD's counts."""
 
-    def look(results: Document) -> Finding:
-        moments = _by_optimizer(results)[optimizer]["diagnosis"]["moments"]
-        entry = [each for each in moments if each["epoch"] <= epoch][-1]
-        holds = entry["pearson"] >= pearson and slope[0] <= entry["slope"] <= slope[1]
+    def look(results: Results) -> Finding:
+        moments = _known(_by_optimizer(results)[optimizer].diagnosis).moments
+        entry = [each for each in moments if each.epoch <= epoch][-1]
+        correlation, found = _known(entry.pearson), _known(entry.slope)
+        holds = correlation >= pearson and slope[0] <= found <= slope[1]
         return Finding(
             holds,
-            f"after epoch {entry['epoch']}: correlation {entry['pearson']:.3f} "
-            f"({entry['pearson_log']:.3f} of logarithms), slope {entry['slope']:.2f}",
+            f"after epoch {entry.epoch}: correlation {correlation:.3f} "
+            f"({_known(entry.pearson_log):.3f} of logarithms), slope {found:.2f}",
         )
 
     return Rule(
@@ -168,11 +150,11 @@ def follows_counts(
 def leads_progressively(optimizer: str, other: str) -> Rule:
     """Its NE over all examples so far is the lower one throughout."""
 
-    def look(results: Document) -> Finding:
+    def look(results: Results) -> Finding:
         runs = _by_optimizer(results)
-        pairs = list(zip(runs[optimizer]["windows"], runs[other]["windows"], strict=True))
+        pairs = list(zip(runs[optimizer].windows, runs[other].windows, strict=True))
         quarters = [pairs[max(1, round(len(pairs) * part / 4)) - 1] for part in (1, 2, 3, 4)]
-        changes = [100 * (a["lifetime_ne"] / b["lifetime_ne"] - 1) for a, b in quarters]
+        changes = [_percent_above(own.lifetime_ne, its.lifetime_ne) for own, its in quarters]
         said = ", ".join(f"{change:+.2f}%" for change in changes)
         return Finding(all(change < 0 for change in changes), f"difference of NE: {said}")
 
@@ -186,12 +168,10 @@ def leads_progressively(optimizer: str, other: str) -> Rule:
 def lower_evaluation_ne(optimizer: str, other: str, percent: float) -> Rule:
     """It is better on days that it did not learn."""
 
-    def look(results: Document) -> Finding:
-        runs = _by_optimizer(results)
-        own, its = runs[optimizer]["test_ne"], runs[other]["test_ne"]
-        change = 100 * (own / its - 1)
-        said = f"{named(optimizer)} {own:.4f}, {named(other)} {its:.4f}: {change:+.2f}%"
-        return Finding(change <= -percent, said)
+    def look(results: Results) -> Finding:
+        values = _of_each(results, (optimizer, other), "test_ne")
+        change = _percent_above(values[optimizer], values[other])
+        return Finding(change <= -percent, f"{_listed(values, '{:.4f}')}: {change:+.2f}%")
 
     return Rule(
         f"the evaluation NE of {named(optimizer)} is at least {percent:g}% below that of "
@@ -203,10 +183,9 @@ def lower_evaluation_ne(optimizer: str, other: str, percent: float) -> Rule:
 def near_tuned(optimizer: str, paper: float, factor: float) -> Rule:
     """The paper's rate is of the size that a search finds here."""
 
-    def look(results: Document) -> Finding:
-        studies = results["tuning"]["studies"]
-        study = next(each for each in studies if each["optimizer"] == optimizer)
-        found = study["best"]["params"]["lr"]
+    def look(results: Results) -> Finding:
+        studies = {study.optimizer: study for study in _known(results.tuning).studies}
+        found = _known(_known(studies[optimizer].best).lr)
         holds = max(found / paper, paper / found) <= factor
         return Finding(holds, f"{found:.3g} found, {paper:g} in the paper")
 
@@ -218,13 +197,13 @@ def near_tuned(optimizer: str, paper: float, factor: float) -> Rule:
 
 
 def keeps(optimizer: str, times_weights: Callable[[int], float], words: str) -> Rule:
-    """Its state is as large as the paper reckons, for vectors of the model's length."""
+    """Its state is as large as the paper says, for vectors of the model's length."""
 
-    def look(results: Document) -> Finding:
+    def look(results: Results) -> Finding:
         run = _by_optimizer(results)[optimizer]
-        expected = times_weights(results["model"]["dim"])
-        ratio = run["state_bytes"] / run["parameter_bytes"]
-        said = f"{ratio:.3g} times the weights ({run['state_bytes']:,} bytes)"
+        expected, state = times_weights(_known(results.model.dim)), _known(run.state_bytes)
+        ratio = state / _known(run.parameter_bytes)
+        said = f"{ratio:.3g} times the weights ({state:,.0f} bytes)"
         return Finding(abs(ratio - expected) <= 0.02 * expected, said)
 
     return Rule(f"{named(optimizer)} keeps {words}, within 2%", look)
@@ -233,10 +212,8 @@ def keeps(optimizer: str, times_weights: Callable[[int], float], words: str) -> 
 def closes_gap(optimizer: str, below: str, near: str, percent: float, within: float) -> Rule:
     """Its test loss is well below one and close to the other."""
 
-    def look(results: Document) -> Finding:
-        losses = {
-            name: _by_optimizer(results)[name]["test_loss"] for name in (below, optimizer, near)
-        }
+    def look(results: Results) -> Finding:
+        losses = _of_each(results, (below, optimizer, near), "test_loss")
         gain = 100 * (1 - losses[optimizer] / losses[below])
         behind = 100 * (losses[optimizer] / losses[near] - 1)
         said = f"test loss: {_listed(losses, '{:.3f}')}"
@@ -252,17 +229,15 @@ def closes_gap(optimizer: str, below: str, near: str, percent: float, within: fl
 def few_hold_most(part: float, share: float, of_fields: float, first: int | None = None) -> Rule:
     """Some of the tokens hold most of the occurrences."""
 
-    def look(inspection: Document) -> Finding:
-        fields = _some(inspection["fields"][:first])
-        held = {field["name"]: _share_of_top(field, part) for field in fields}
+    def look(inspection: Inspection) -> Finding:
+        held = {field.name: _share_of_top(field, part) for field in inspection.fields[:first]}
         most = sum(value > share for value in held.values())
         said = f"in {most} of {len(held)} fields; " + _extremes(held)
         return Finding(most >= of_fields * len(held), said)
 
-    fields = "every field" if of_fields == 1 else f"{of_fields:.0%} of the fields"
     return Rule(
-        f"in {fields} the most frequent {part:.0%} of the tokens hold more than {share:.0%} of the "
-        "occurrences",
+        f"in {_fields(of_fields)} the most frequent {part:.0%} of the tokens hold more than "
+        f"{share:.0%} of the occurrences",
         look,
         of_data=True,
     )
@@ -271,44 +246,55 @@ def few_hold_most(part: float, share: float, of_fields: float, first: int | None
 def tail_is_found(of_fields: float, first: int | None = None) -> Rule:
     """Counts fall as the paper's corollaries suppose."""
 
-    def look(inspection: Document) -> Finding:
-        fields = _some(inspection["fields"][:first])
-        families = [field["fit"]["family"] for field in fields]
+    def look(inspection: Inspection) -> Finding:
+        families = [field.fit.family for field in inspection.fields[:first]]
         found = {name: families.count(name) for name in ("exponential", "polynomial")}
         counted = ", ".join(f"{count} {name}" for name, count in found.items())
-        said = f"{counted}, of {len(fields)}"
-        return Finding(sum(found.values()) >= of_fields * len(fields), said)
+        holds = sum(found.values()) >= of_fields * len(families)
+        return Finding(holds, f"{counted}, of {len(families)}")
 
-    fields = "every field" if of_fields == 1 else f"{of_fields:.0%} of the fields"
-    return Rule(f"an exponential or polynomial tail can be fitted in {fields}", look, of_data=True)
+    said = f"an exponential or polynomial tail can be fitted in {_fields(of_fields)}"
+    return Rule(said, look, of_data=True)
 
 
 def bounds_hold() -> Rule:
-    """Every statement that the simulation checks."""
+    """Every statement that the simulation checks is true, conditions left aside."""
+    return _checks("every bound and lemma that the simulation checks holds", conditions=False)
 
-    def look(theory: Document) -> Finding:
-        checks = _some(theory["checks"])
-        failed = [check["statement"] for check in checks if not check["holds"]]
-        said = f"{len(checks) - len(failed)} of {len(checks)} statements hold"
+
+def conditions_are_met() -> Rule:
+    """The corollaries apply to what was simulated."""
+    return _checks("the condition of the corollaries is met", conditions=True)
+
+
+def _checks(says: str, conditions: bool) -> Rule:
+    """Return the rule that all conditions, or all other statements, hold."""
+
+    def look(theory: Theory) -> Finding:
+        checks = [
+            check for check in theory.checks if check.statement.startswith(_CONDITION) == conditions
+        ]
+        if not checks:  # of none everything would hold
+            raise LookupError
+        failed = [check.statement for check in checks if not check.holds]
+        kind = "conditions are met" if conditions else "statements hold"
+        said = f"{len(checks) - len(failed)} of {len(checks)} {kind}"
         return Finding(not failed, said + (f"; not: {'; '.join(failed)}" if failed else ""))
 
-    return Rule("every bound and lemma that the simulation checks holds", look)
+    return Rule(says, look)
 
 
 def counts_follow_bounds(optimizer: str) -> Rule:
     """Along the tail it gains on SGD, as much as the bounds say."""
 
-    def look(theory: Document) -> Finding:
-        improvement = next(
-            each for each in theory["improvements"] if each["optimizer"] == optimizer
-        )
-        slope = improvement["slope"]
-        holds = slope["low"] > 0 and slope["low"] <= slope["predicted"] <= slope["high"]
+    def look(theory: Theory) -> Finding:
+        slope = _known(_improvement(theory, optimizer).slope)
+        predicted = _known(slope.predicted)
         said = (
-            f"slope {slope['measured']:.3f} ({slope['low']:.3f} to {slope['high']:.3f}), "
-            f"predicted {slope['predicted']:.3f}"
+            f"slope {slope.measured:.3f} ({slope.low:.3f} to {slope.high:.3f}), "
+            f"predicted {predicted:.3f}"
         )
-        return Finding(holds, said)
+        return Finding(slope.low > 0 and slope.low <= predicted <= slope.high, said)
 
     return Rule(
         f"SGD's error over that of {named(optimizer)} rises along the tail, at the slope of the "
@@ -320,47 +306,69 @@ def counts_follow_bounds(optimizer: str) -> Rule:
 def uniform_is_sgd(within: float) -> Rule:
     """With tokens equally frequent nothing is to be gained."""
 
-    def look(theory: Document) -> Finding:
-        improvement = next(each for each in theory["improvements"] if each["optimizer"] == "fasgd")
-        ratios = improvement["measured"]
+    def look(theory: Theory) -> Finding:
+        ratios = [_known(ratio) for ratio in _improvement(theory, "fasgd").measured]
         said = f"SGD's error over FA-SGD's: {min(ratios):.3f} to {max(ratios):.3f}"
         return Finding(all(abs(ratio - 1) <= within for ratio in ratios), said)
 
     return Rule(f"equally frequent tokens: FA-SGD's errors are SGD's, within {within:.0%}", look)
 
 
-def _some(entries: Sequence[Any]) -> Sequence[Any]:
-    """Entries, of which there must be one: of none everything would hold."""
-    if not entries:
+def _known(value: _T | None) -> _T:
+    """Return what was measured; of what was not there is no answer."""
+    if value is None:
         raise LookupError
-    return entries
+    return value
 
 
-def _by_optimizer(results: Document) -> dict[str, Document]:
-    return {run["optimizer"]: run for run in results["runs"]}
+def _by_optimizer(results: Results) -> dict[str, Run]:
+    return {run.optimizer: run for run in results.runs}
 
 
-def _curve(run: Document, key: str) -> list[float]:
-    return [epoch[key] for epoch in run["epochs"]]
+def _curve(run: Run, measure: str) -> list[float]:
+    return [_known(getattr(epoch, measure)) for epoch in run.epochs]
 
 
-def _share_of_top(field: Document, part: float) -> float:
-    """The share of occurrences that the most frequent part of a field's tokens hold.
+def _curves(results: Results, optimizers: Sequence[str], measure: str) -> dict[str, list[float]]:
+    """Return what was measured after each epoch; a run without epochs has no answer."""
+    runs = _by_optimizer(results)
+    return {name: _curve(runs[name], measure) for name in optimizers}
+
+
+def _of_each(results: Results, optimizers: Sequence[str], measure: str) -> dict[str, float]:
+    runs = _by_optimizer(results)
+    return {name: _known(getattr(runs[name], measure)) for name in optimizers}
+
+
+def _percent_above(own: float | None, other: float | None) -> float:
+    return 100 * (_known(own) / _known(other) - 1)
+
+
+def _improvement(theory: Theory, optimizer: str) -> Improvement:
+    return {each.optimizer: each for each in theory.improvements}[optimizer]
+
+
+def _share_of_top(field: Field, part: float) -> float:
+    """Return the share of occurrences that the most frequent part of a field's tokens hold.
 
     Counts between the ranks that are listed lie on a line of logarithms.
     """
     import numpy as np
 
-    ranks, counts = np.array(field["ranks"], dtype=float).T
-    every = np.arange(1, field["tokens"] + 1)
+    ranks, counts = np.array(field.ranks, dtype=float).T
+    every = np.arange(1, field.tokens + 1)
     along = np.exp(np.interp(np.log(every), np.log(ranks), np.log(counts)))
-    top = max(1, round(part * field["tokens"]))
+    top = max(1, round(part * field.tokens))
     return float(along[:top].sum() / along.sum())
 
 
 def _extremes(shares: Mapping[str, float]) -> str:
     low, high = (choose(shares, key=lambda name: shares[name]) for choose in (min, max))
     return f"least {shares[low]:.0%} ({low}), most {shares[high]:.0%} ({high})"
+
+
+def _fields(share: float) -> str:
+    return "every field" if share == 1 else f"{share:.0%} of the fields"
 
 
 def _names(optimizers: Sequence[str]) -> str:

@@ -2,19 +2,44 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from freqsgd.documents import SCHEMA
+from freqsgd.documents.paper import NOT_MEASURED, PaperFigure, PaperRun, PaperSummary, Ruling
+from freqsgd.documents.results import Machine
 from freqsgd.errors import DataError
-from freqsgd.files import locked
-from freqsgd.paper.document import PaperDocument
+from freqsgd.files import locked, write_json
 from freqsgd.paper.experiments import FIGURES, RUNS, Figure, Run
-from freqsgd.paper.process import PROGRAM, do_run
-from freqsgd.paper.tasks import PaperFolder, Task, plan_tasks
+from freqsgd.paper.process import PROGRAM, execute, last_line
+from freqsgd.paper.rules import Finding, Rule
+from freqsgd.paper.tasks import (
+    DONE,
+    FAILED,
+    LOG,
+    MEASURED,
+    NO_DATA,
+    NOT_ASKED,
+    NOT_INSTALLED,
+    OUT_OF_TIME,
+    PAPER,
+    RUNNING,
+    WRITTEN,
+    PaperFolder,
+    Task,
+    plan_task,
+)
+from freqsgd.report.wording import duration
 from freqsgd.runs.machine import describe_machine
+
+_ERROR = "freqsgd: error: "
 
 
 @dataclass(frozen=True)
@@ -28,7 +53,7 @@ class PaperProgress:
     share: float  # of the expected time that is over
     seconds_left: float
     said: str = ""  # the last line of its log
-    entry: Mapping[str, Any] | None = None  # what came of it, once it has ended
+    entry: PaperRun | None = None  # what came of it, once it has ended
     cached: bool = False  # it was there already
 
 
@@ -78,45 +103,74 @@ def run_paper(
     asked = chosen_figures(only, figures)
     folder = PaperFolder(out)
     with locked(out):
-        tasks = plan_tasks(runs, full=full, threads=threads, seed=seed)
-        heading = {"command": command, "machine": describe_machine(threads)}
-        options = _options(full, threads, seed)
-        document = PaperDocument(folder, tasks, figures, full, options, heading)
+        numbers = {"--threads": threads, "--seed": seed}
+        given = [f"{name} {value}" for name, value in numbers.items() if value is not None]
+        tasks = {name: plan_task(name, run, full, given) for name, run in runs.items()}
+        document = _Document(
+            folder,
+            figures,
+            tasks,
+            options=[*["--full"] * full, *given],
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            mode="full" if full else "quick",
+            command=command,
+            machine=msgspec.convert(describe_machine(threads), Machine),
+        )
         wanted = dict.fromkeys(name for figure in asked for name in figure.runs)
-        _do_all(folder, [tasks[name] for name in wanted], document, program, listener)
-        return document.content()
+        todo = [task for name in wanted if not (task := tasks[name]).lacks]
+        for task in (tasks[name] for name in wanted if tasks[name].lacks):
+            document.note(task, folder.entry(task, task.lacks, task.why))
+        content = document.write()
+        clock = Clock([task.way.usual for task in todo])
+        for number, task in enumerate(todo, 1):
+            tell = partial(_tell, listener, clock, (task.name, task.title, number, len(todo)))
+            tell(0.0, "")
+            entry = document.runs[task.name]
+            cached = entry.status == DONE
+            if not cached:
+                entry = do_run(folder, task, program, tell)
+                document.note(task, entry)
+                content = document.write()
+            clock.ended(None if cached else entry.seconds)
+            tell(0.0, "", entry, cached)
+        return content
 
 
-def _options(full: bool, threads: int | None, seed: int | None) -> list[str]:
-    """Return what a command has to say to do the same."""
-    numbers = {"--threads": threads, "--seed": seed}
-    given = [f"{name} {value}" for name, value in numbers.items() if value is not None]
-    return [*(["--full"] if full else []), *given]
+def do_run(
+    folder: PaperFolder, task: Task, program: Sequence[str], watch: Callable[[float, str], None]
+) -> PaperRun:
+    """Run a task's command, or go on with what was cut short."""
+    status, before = folder.look(task)
+    goes_on = status in (RUNNING, OUT_OF_TIME) and task.resumable
+    if not goes_on:
+        folder.clear(task)
+        before = 0.0
+    status, why = RUNNING, ""
+    folder.seal(task, status, before)
+    own = folder.of(task)
+    command = [*task.command, "--out", str(own), *["--resume"] * goes_on]
+    begun = time.monotonic()
+    try:
+        code = execute(program, command, own / LOG, task.way.budget, watch)
+        status, why = _judge(folder, task, code, time.monotonic() - begun)
+    finally:
+        seconds = before + time.monotonic() - begun
+        folder.seal(task, status, seconds)
+    return folder.entry(task, status, why or task.why, seconds)  # of a stand-in: how to get data
 
 
-def _do_all(
-    folder: PaperFolder,
-    tasks: Sequence[Task],
-    document: PaperDocument,
-    program: Sequence[str],
-    listener: Listener | None,
-) -> None:
-    """Do the runs one after the other; the document is written before and after each."""
-    todo = [(task, task.way) for task in tasks if task.way is not None]
-    for task in tasks:
-        if task.way is None:
-            document.note(task, task.lacks, task.why)
-    document.write()
-    clock = Clock([way.usual for _, way in todo])
-    for number, (task, way) in enumerate(todo, 1):
-        told = partial(_tell, listener, clock, (task.name, task.title, number, len(todo)))
-        told(0.0, "")
-        outcome = do_run(folder, task, way, program, told)
-        why = outcome.why or task.why  # of a stand-in: how to get the data
-        document.note(task, outcome.status, why, outcome.seconds)
-        document.write()
-        clock.ended(None if outcome.cached else outcome.seconds)
-        told(0.0, "", document.runs[task.name], outcome.cached)
+def _judge(folder: PaperFolder, task: Task, code: int, seconds: float) -> tuple[str, str]:
+    """Return the status of a run that has ended, and why it is not done."""
+    if code == 0:
+        whole = folder.document(task) is not None
+        return (DONE, "") if whole else (FAILED, f"it wrote no {WRITTEN[task.command[0]][0]}")
+    if seconds > task.way.budget:
+        how = "goes on with it" if task.resumable else "begins it again"
+        return OUT_OF_TIME, f"stopped after {duration(task.way.budget)}; the same command {how}"
+    said = last_line(folder.of(task) / LOG).removeprefix(_ERROR)
+    if code < 0:
+        return FAILED, f"ended by signal {-code}; it said last: {said or '-'}"
+    return FAILED, said or f"ended with exit code {code}"
 
 
 def _tell(
@@ -125,7 +179,7 @@ def _tell(
     place: tuple[str, str, int, int],
     seconds: float,
     said: str,
-    entry: Mapping[str, Any] | None = None,
+    entry: PaperRun | None = None,
     cached: bool = False,
 ) -> None:
     if listener is not None:
@@ -165,3 +219,121 @@ class Clock:
             return 1.0
         here = min(seconds, self._left[0])
         return (self._total - sum(self._left) + here) / self._total
+
+
+# ---- paper.json ----------------------------------------------------------------------------------
+
+
+class _Document:
+    """``paper.json`` as runs come to their ends; it begins with what an earlier call measured.
+
+    Args:
+        folder: that it is written to
+        figures: of the paper
+        tasks: every run of the table
+        options: with which a figure is measured again as it was
+        about: what it says beside figures and runs
+    """
+
+    def __init__(
+        self,
+        folder: PaperFolder,
+        figures: Sequence[Figure],
+        tasks: Mapping[str, Task],
+        options: Sequence[str],
+        **about: Any,
+    ) -> None:
+        self._folder, self._figures, self._options, self._about = folder, figures, options, about
+        self.runs: dict[str, PaperRun] = {}
+        self._measured: dict[str, Any] = {}  # the documents of the runs
+        for task in tasks.values():
+            status, seconds = folder.look(task)
+            entry = folder.entry(task, NOT_ASKED)
+            if status in MEASURED and folder.document(task) is not None:
+                entry = folder.entry(task, status, task.why, seconds)
+            self.note(task, entry)
+
+    def note(self, task: Task, entry: PaperRun) -> None:
+        """Keep what came of a run."""
+        self.runs[task.name] = entry
+        self._measured[task.name] = self._folder.document(task) if entry.document else None
+
+    def write(self) -> dict[str, Any]:
+        """Write ``paper.json`` with the verdicts of now; return its content."""
+        figures = []
+        for figure in self._figures:
+            command = ("freqsgd paper --only", figure.name, *self._options)
+            figures.append(judged(figure, self.runs, self._measured, " ".join(command)))
+        summary = PaperSummary(
+            schema=SCHEMA,
+            kind="paper",
+            **self._about,
+            seconds=sum(run.seconds or 0.0 for run in self.runs.values()),
+            figures=tuple(figures),
+            runs=self.runs,
+        )
+        content: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(summary))
+        write_json(self._folder.path / PAPER, content)
+        return content
+
+
+def judged(
+    figure: Figure, runs: Mapping[str, PaperRun], documents: Mapping[str, Any], command: str
+) -> PaperFigure:
+    """Return a figure as ``paper.json`` has it.
+
+    Args:
+        figure: of the paper
+        runs: by name
+        documents: what the runs measured, None where there is nothing
+        command: that measures it again
+    """
+    rulings = []
+    for name, rule in figure.rules:
+        finding = _look(rule, runs[name], documents[name])
+        rulings.append(Ruling(name, rule.says, finding.holds, finding.measured))
+    return PaperFigure(
+        name=figure.name,
+        number=figure.number,
+        title=figure.title,
+        claim=figure.claim,
+        brief=figure.brief,
+        private=figure.private,
+        rates={model: dict(rates) for model, rates in figure.rates.items()},
+        data=_data(figure, [runs[name] for name in figure.runs]),
+        verdict=verdict([ruling.holds for ruling in rulings]),
+        rules=tuple(rulings),
+        runs=figure.runs,
+        command=command,
+    )
+
+
+def verdict(answers: Sequence[bool | None]) -> str:
+    """Return one word for the answers of a figure's rules; None is a rule without an answer.
+
+    >>> verdict([True, True]), verdict([True, None]), verdict([False, None]), verdict([None])
+    ('agrees', 'agrees in part', 'differs', 'not measured')
+    """
+    known = [answer for answer in answers if answer is not None]
+    if not known:
+        return NOT_MEASURED
+    if not any(known):
+        return "differs"
+    return "agrees" if all(known) and len(known) == len(answers) else "agrees in part"
+
+
+def _look(rule: Rule, run: PaperRun, document: Any) -> Finding:
+    if document is None:
+        return Finding(None, f"not measured: {run.status}")
+    if rule.of_data and run.stand_in:
+        return Finding(None, f"not measured: this is about {run.dataset}")
+    return rule.find(document)
+
+
+def _data(figure: Figure, runs: Sequence[PaperRun]) -> str:
+    """Return what the figure was measured on."""
+    if any(run.status in (NO_DATA, NOT_INSTALLED, NOT_ASKED) for run in runs):
+        return "none"
+    if figure.private or any(run.stand_in for run in runs):
+        return "stand-in"
+    return "real" if any(run.dataset for run in runs) else "simulated"

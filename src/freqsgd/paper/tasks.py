@@ -6,29 +6,41 @@ import hashlib
 import json
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 import freqsgd
-from freqsgd.documents import load_object
+from freqsgd.documents import load_object, read_document
+from freqsgd.documents.inspection import Inspection
+from freqsgd.documents.paper import PaperRun
+from freqsgd.documents.results import Results
+from freqsgd.documents.theory import Theory
 from freqsgd.errors import DataError
 from freqsgd.files import make_folder, write_json
 from freqsgd.paper.experiments import Run, Way
 from freqsgd.tables.cache import file_key
 from freqsgd.tables.catalog import KnownDataset, by_hand, find_file, known_dataset
 
-FILES = {  # what commands write: the document and its page
-    "compare": ("results.json", "report.html"),
-    "tune": ("results.json", "report.html"),
-    "inspect": ("inspect.json", "inspect.html"),
-    "theory": ("theory.json", "theory.html"),
+WRITTEN: dict[str, tuple[str, str, type[Struct]]] = {  # by command: document, page and content
+    "compare": ("results.json", "report.html", Results),
+    "tune": ("results.json", "report.html", Results),
+    "inspect": ("inspect.json", "inspect.html", Inspection),
+    "theory": ("theory.json", "theory.html", Theory),
 }
 _RESUMED = ("compare", "tune")  # commands that know --resume
 _BARE = ("inspect",)  # takes neither --threads nor --seed
 _NEEDS = {"tune": ("optuna", "tune")}  # commands by the package they need, and its extra
+
+DONE, OUT_OF_TIME, FAILED, NOT_ASKED = "done", "out of time", "failed", "not asked"
+NO_DATA, NOT_INSTALLED = "no data", "not installed"
+RUNNING = "running"  # as long as nobody has seen the end
+MEASURED = (DONE, OUT_OF_TIME)  # their documents answer rules
+
 PAPER, RUNS_FOLDER = "paper.json", "runs"
 SEAL = "run.json"  # of a run's folder: what was run there, and how it ended
 LOG = "log.txt"
@@ -40,18 +52,13 @@ class Task:
 
     name: str
     title: str
-    way: Way | None  # None: something is not there, and there is no stand-in
-    command: tuple[str, ...]  # without --out; the one that it would be, if there is none
+    way: Way
+    command: tuple[str, ...]  # without --out
     stand_in: bool = False
     dataset: str | None = None
     data: tuple[Any, ...] = ()  # what tells the dataset's files from changed ones
-    lacks: str = ""  # "no data" or "not installed", where something is not there
-    why: str = ""  # how to get it
-
-    @property
-    def files(self) -> tuple[str, str]:
-        """The document and the page that it leaves in its folder."""
-        return FILES[self.command[0]]
+    lacks: str = ""  # NO_DATA or NOT_INSTALLED, where it cannot be done
+    why: str = ""  # how to get what is not there
 
     @property
     def resumable(self) -> bool:
@@ -66,57 +73,40 @@ class Task:
             "version": freqsgd.__version__,
         }
 
-    @property
-    def unique_name(self) -> str:
-        """Its name with what tells it from the same run by another command or of other data."""
-        content = json.dumps(self.key(), sort_keys=True).encode()
-        return f"{self.name}-{hashlib.blake2b(content, digest_size=4).hexdigest()}"
 
-    def shown(self) -> str:
-        """Return the command that does the same elsewhere."""
-        return shlex.join(["freqsgd", *self.command, "--out", self.name])
+def plan_task(name: str, run: Run, full: bool, options: Sequence[str] = ()) -> Task:
+    """Return a run of the table for the data that are there.
 
-
-def plan_tasks(
-    runs: Mapping[str, Run], *, full: bool, threads: int | None, seed: int | None
-) -> dict[str, Task]:
-    """Return every run of the table, with the data that are there."""
-    return {name: _task(name, run, full, threads, seed) for name, run in runs.items()}
-
-
-def _task(name: str, run: Run, full: bool, threads: int | None, seed: int | None) -> Task:
-    own = run.full if full else run.quick
+    Args:
+        name, run: of the table
+        full: the paper's size
+        options: of the command line, for commands that have them
+    """
+    way, lacks, why = run.full if full else run.quick, "", ""
     dataset = None if run.data is None else known_dataset(run.data)
-    missing = dataset is not None and find_file(str(dataset.file)) is None
-    way = own if not missing else run.stand_in
-    command = shlex.split((way or own).command)
-    for option, value in (("--threads", threads), ("--seed", seed)):
-        if value is not None and command[0] not in _BARE:
-            command += [option, str(value)]
-    lacks, why = ("no data", _how(dataset)) if dataset is not None and missing else ("", "")
+    file = None if dataset is None else find_file(str(dataset.file))
+    missing = dataset is not None and file is None
+    if dataset is not None and missing:
+        way, lacks, why = run.stand_in or way, "" if run.stand_in else NO_DATA, _how(dataset)
+    command = shlex.split(way.command)
+    if command[0] not in _BARE:
+        command += shlex.split(" ".join(options))
     package, extra = _NEEDS.get(command[0], ("", ""))
-    if way is not None and package and find_spec(package) is None:
-        way, lacks = None, "not installed"
+    if package and not lacks and find_spec(package) is None:
+        lacks = NOT_INSTALLED
         why = f'freqsgd {command[0]} needs {package}: pip install "freqsgd[{extra}]"'
+    paths = [] if dataset is None or file is None else [file, *map(file.with_name, dataset.beside)]
     return Task(
         name,
         run.title,
         way,
         tuple(command),
-        stand_in=missing and way is not None,
+        stand_in=missing and not lacks,
         dataset=run.data,
-        data=() if dataset is None or missing else _files(dataset),
+        data=tuple(file_key(path) for path in paths if path.is_file()),
         lacks=lacks,
         why=why,
     )
-
-
-def _files(dataset: KnownDataset) -> tuple[Any, ...]:
-    """Return the dataset's files as they are now."""
-    first = find_file(str(dataset.file))
-    assert first
-    paths = (first, *(first.parent / name for name in dataset.beside))
-    return tuple(file_key(path) for path in paths if path.is_file())
 
 
 def _how(dataset: KnownDataset) -> str:
@@ -126,37 +116,46 @@ def _how(dataset: KnownDataset) -> str:
     return f"{dataset.name} is not here. {by_hand(dataset)}"
 
 
-# ---- the folder ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Kept:
-    """What is in a run's folder already."""
-
-    status: str  # of a seal; "running" if nobody saw the end
-    seconds: float  # of all attempts
-
-
 class PaperFolder:
     """A folder that is new, empty, or was written by ``freqsgd paper``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._check()
+        try:
+            held = [entry.name for entry in path.iterdir() if not entry.name.startswith(".")]
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise DataError(f"cannot use the folder {path}: {error.strerror}") from error
+        document = load_object(path / PAPER) or {}
+        ours = document.get("kind") == "paper" or any(path.glob(f"{RUNS_FOLDER}/*/{SEAL}"))
+        if held and not ours:
+            raise DataError(
+                f"{path} holds other things ({sorted(held)[0]}) and no {PAPER} of freqsgd paper: "
+                "use another --out"
+            )
 
     def of(self, task: Task) -> Path:
         """Return the folder of a run: of its name, or beside it if another command has that one."""
-        own = self.path / RUNS_FOLDER / task.name
-        seal = load_object(own / SEAL)
-        return own if seal is None or _is_of(seal, task) else own.with_name(task.unique_name)
+        own, key = self.path / RUNS_FOLDER / task.name, task.key()
+        if load_object(own / SEAL) is None or self._is_of(own, key):
+            return own
+        digest = hashlib.blake2b(json.dumps(key, sort_keys=True).encode(), digest_size=4)
+        return own.with_name(f"{task.name}-{digest.hexdigest()}")
 
-    def look(self, task: Task) -> Kept | None:
-        """Return what an earlier call left of this very run; None: nothing that could be used."""
-        seal = load_object(self.of(task) / SEAL)
-        if seal is None or not _is_of(seal, task):
-            return None
+    def look(self, task: Task) -> tuple[str, float]:
+        """Return how an earlier call left this very run, and its seconds; "" if there is none."""
+        folder = self.of(task)
+        if not self._is_of(folder, task.key()):
+            return "", 0.0
+        seal = load_object(folder / SEAL) or {}
         seconds = seal.get("seconds")
-        return Kept(str(seal.get("status")), seconds if isinstance(seconds, int | float) else 0.0)
+        return str(seal.get("status")), seconds if isinstance(seconds, int | float) else 0.0
+
+    def seal(self, task: Task, status: str, seconds: float) -> None:
+        """Write down what a run's folder holds."""
+        make_folder(self.of(task))
+        write_json(self.of(task) / SEAL, {**task.key(), "status": status, "seconds": seconds})
 
     def clear(self, task: Task) -> None:
         """Remove what cannot be gone on with; refuse what is not ours."""
@@ -173,37 +172,42 @@ class PaperFolder:
         except OSError as error:
             raise DataError(f"cannot remove {folder}: {error.strerror}") from error
 
-    def seal(self, task: Task, status: str, seconds: float) -> None:
-        """Write down what a run's folder holds."""
-        make_folder(self.of(task))
-        write_json(self.of(task) / SEAL, {**task.key(), "status": status, "seconds": seconds})
-
-    def document(self, task: Task) -> dict[str, Any] | None:
-        """Return what a run has measured so far."""
-        return load_object(self.of(task) / task.files[0])
-
-    def relative(self, task: Task, file: str) -> str | None:
-        """Return a file of a run as the paper's document names it; None if it is not there."""
-        path = self.of(task) / file
-        return path.relative_to(self.path).as_posix() if path.is_file() else None
-
-    def _check(self) -> None:
-        """Refuse a folder that holds something else than what an earlier call left."""
+    def document(self, task: Task) -> Any:
+        """Return what a run has measured so far, as its Struct; None if that cannot be read."""
+        name, _, kind = WRITTEN[task.command[0]]
+        found = load_object(self.of(task) / name)
         try:
-            held = [entry.name for entry in self.path.iterdir() if not entry.name.startswith(".")]
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise DataError(f"cannot use the folder {self.path}: {error.strerror}") from error
-        document = load_object(self.path / PAPER) or {}
-        ours = document.get("kind") == "paper" or any(self.path.glob(f"{RUNS_FOLDER}/*/{SEAL}"))
-        if held and not ours:
-            raise DataError(
-                f"{self.path} holds other things ({sorted(held)[0]}) and no {PAPER} of freqsgd "
-                "paper: use another --out"
-            )
+            return None if found is None else read_document(found, kind, name)
+        except DataError:
+            return None
 
+    def entry(
+        self, task: Task, status: str, why: str = "", seconds: float | None = None
+    ) -> PaperRun:
+        """Return a run as ``paper.json`` has it."""
+        document, page, _ = WRITTEN[task.command[0]]
+        files = (self.of(task) / document, self.of(task) / page)
+        there = [
+            path.relative_to(self.path).as_posix()
+            if status in MEASURED and path.is_file()
+            else None
+            for path in files
+        ]
+        return PaperRun(
+            title=task.title,
+            command=shlex.join(["freqsgd", *task.command, "--out", task.name]),
+            stand_in=task.stand_in,
+            dataset=task.dataset,
+            smaller="" if task.lacks else task.way.smaller,
+            status=status,
+            why=why,
+            seconds=seconds,
+            budget=0.0 if task.lacks else task.way.budget,
+            document=there[0],
+            report=there[1],
+        )
 
-def _is_of(seal: Mapping[str, Any], task: Task) -> bool:
-    """Return whether a folder is of this very command, data and version."""
-    return {name: seal.get(name) for name in task.key()} == task.key()
+    def _is_of(self, folder: Path, key: Mapping[str, Any]) -> bool:
+        """Return whether a folder is of this very command, data and version."""
+        seal = load_object(folder / SEAL) or {}
+        return {name: seal.get(name) for name in key} == key

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import logging
 import warnings
+from collections.abc import Mapping
 from importlib import metadata
+from typing import Any
 
 from freqsgd.errors import DataError
 from freqsgd.optimizers import COUNTER_SGD, OPTIMIZERS, Rule
@@ -28,57 +30,53 @@ def law_of(lr: float) -> RateLaw:
         raise DataError(f"lr must be a finite number >= 0, got {lr!r}") from error
 
 
-def check_rule_options(
-    *,
-    optimizer: str = "cfsgd",
-    count: str = "batch",
-    max_lr: float | None = None,
-    halflife: float | None = None,
-    weight_decay: float = 0.0,
-    power: float = 0.5,
-    linear_lr_scale: float = 1.0,
-) -> None:
-    """Refuse options of :class:`~freqsgd.CFSGD` and of ``Rule`` that the kernel has not."""
-    refusals = {
-        f"optimizer {optimizer!r} (--optimizer)": (
-            OPTIMIZERS[optimizer].fbgemm != COUNTER_SGD,
-            "take cfsgd, or train in one process",
-        ),
-        f"count={count!r} (--count)": (
-            count != "batch",
-            'take count="batch", and for tables start from lr * sqrt(batch size); dense layers '
-            "keep their rate",
-        ),
-        "max_lr (--max-lr)": (
-            max_lr is not None,
-            "leave it out and take a smaller lr, or train in one process",
-        ),
-        "halflife (--halflife)": (halflife is not None, "train in one process"),
-        "weight_decay (--weight-decay) of rows": (
-            weight_decay != 0,
-            "give it to the optimizer of the dense layers only, or train in one process",
-        ),
-        f"power={power:g}": (power != 0.5, "leave it at 1/2, or train in one process"),
-        "linear_lr_scale (--linear-lr-scale)": (
-            linear_lr_scale != 1,
-            "leave it at 1, or train in one process",
-        ),
-    }
-    for name, (refused, instead) in refusals.items():
-        if refused:
-            raise DataError(f"TorchRec's kernel has no {name}: {instead}")
+_KERNEL = next(name for name, facts in OPTIMIZERS.items() if facts.fbgemm == COUNTER_SGD)
+_OPTIONS: dict[str, tuple[Any, str, str]] = {  # its value, what another is called, what to do
+    "optimizer": (
+        _KERNEL,
+        "optimizer {!r} (--optimizer)",
+        f"take {_KERNEL}, or train in one process",
+    ),
+    "count": (
+        "batch",
+        "count={!r} (--count)",
+        'take count="batch", and for tables start from lr * sqrt(batch size); dense layers keep '
+        "their rate",
+    ),
+    "max_lr": (
+        None,
+        "max_lr (--max-lr)",
+        "leave it out and take a smaller lr, or train in one process",
+    ),
+    "halflife": (None, "halflife (--halflife)", "train in one process"),
+    "weight_decay": (
+        0,
+        "weight_decay (--weight-decay) of rows",
+        "give it to the optimizer of the dense layers only, or train in one process",
+    ),
+    "power": (0.5, "power={:g}", "leave it at 1/2, or train in one process"),
+    "linear_lr_scale": (
+        1,
+        "linear_lr_scale (--linear-lr-scale)",
+        "leave it at 1, or train in one process",
+    ),
+}
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse options of :class:`~freqsgd.CFSGD` and of ``Rule`` that the kernel lacks."""
+    if unknown := options.keys() - _OPTIONS.keys():
+        raise DataError(f"shard has no option {', '.join(sorted(unknown))}: leave it out")
+    for option, (value, name, instead) in _OPTIONS.items():
+        if options.get(option, value) != value:
+            lacks = name.format(options[option])
+            raise DataError(f"TorchRec's kernel has no {lacks}: {instead}")
 
 
 def check_rule(rule: Rule) -> None:
     """Refuse a rule that the kernel cannot follow."""
-    check_rule_options(
-        optimizer=rule.optimizer,
-        count=rule.count,
-        max_lr=rule.law.max_lr,
-        halflife=rule.halflife,
-        weight_decay=rule.weight_decay,
-        linear_lr_scale=rule.linear_lr_scale,
-    )
+    names = ("optimizer", "count", "halflife", "weight_decay", "linear_lr_scale")
+    check_options({name: getattr(rule, name) for name in names} | {"max_lr": rule.law.max_lr})
 
 
 _TESTED = {"torch": "2.13.0", "fbgemm-gpu-cpu": "1.8.0", "torchrec": "1.8.0"}

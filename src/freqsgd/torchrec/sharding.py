@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,7 +12,7 @@ from torch import Tensor, nn
 
 from freqsgd.errors import DataError
 from freqsgd.torchrec.group import agree, gather_texts, join
-from freqsgd.torchrec.limits import check_rule_options, law_of, require_torchrec
+from freqsgd.torchrec.limits import check_options, law_of, require_torchrec
 
 if TYPE_CHECKING:
     from torchrec.distributed import DistributedModelParallel
@@ -47,9 +46,7 @@ def shard(
     join()
     shapes = {f"the shape of {name}": list(p.shape) for name, p in model.named_parameters()}
     agree({"lr": lr, "sharding": sharding} | options | shapes)
-    if unknown := options.keys() - signature(check_rule_options).parameters.keys():
-        raise DataError(f"shard has no option {', '.join(sorted(unknown))}: leave it out")
-    check_rule_options(**options)
+    check_options(options)
     law_of(lr)
     sharders = _sharders(lr)
     tables = _tables(model, sharders)
