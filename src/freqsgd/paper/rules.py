@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from freqsgd.documents.inspection import Field, Inspection
+from freqsgd.documents.inspection import InspectedField, Inspection
 from freqsgd.documents.results import Results, Run
 from freqsgd.documents.theory import Improvement, Theory
 from freqsgd.report.results import display_name as named
@@ -289,12 +289,11 @@ def counts_follow_bounds(optimizer: str) -> Rule:
 
     def look(theory: Theory) -> Finding:
         slope = _known(_improvement(theory, optimizer).slope)
-        predicted = _known(slope.predicted)
         said = (
             f"slope {slope.measured:.3f} ({slope.low:.3f} to {slope.high:.3f}), "
-            f"predicted {predicted:.3f}"
+            f"predicted {slope.predicted:.3f}"
         )
-        return Finding(slope.low > 0 and slope.low <= predicted <= slope.high, said)
+        return Finding(slope.low > 0 and slope.low <= slope.predicted <= slope.high, said)
 
     return Rule(
         f"SGD's error over that of {named(optimizer)} rises along the tail, at the slope of the "
@@ -307,7 +306,7 @@ def uniform_is_sgd(within: float) -> Rule:
     """With tokens equally frequent nothing is to be gained."""
 
     def look(theory: Theory) -> Finding:
-        ratios = [_known(ratio) for ratio in _improvement(theory, "fasgd").measured]
+        ratios = _improvement(theory, "fasgd").measured
         said = f"SGD's error over FA-SGD's: {min(ratios):.3f} to {max(ratios):.3f}"
         return Finding(all(abs(ratio - 1) <= within for ratio in ratios), said)
 
@@ -348,7 +347,7 @@ def _improvement(theory: Theory, optimizer: str) -> Improvement:
     return {each.optimizer: each for each in theory.improvements}[optimizer]
 
 
-def _share_of_top(field: Field, part: float) -> float:
+def _share_of_top(field: InspectedField, part: float) -> float:
     """Return the share of occurrences that the most frequent part of a field's tokens hold.
 
     Counts between the ranks that are listed lie on a line of logarithms.
