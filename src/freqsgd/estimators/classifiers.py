@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 import polars as pl
+import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -24,7 +25,6 @@ from freqsgd.estimators.inputs import (
     classes_of,
     hold_out,
     labels_of,
-    no_samples,
     numeric_names,
     options_of,
     rows_of,
@@ -36,7 +36,7 @@ from freqsgd.estimators.inputs import (
 from freqsgd.estimators.stream import Stream
 from freqsgd.nn.fm import FM
 from freqsgd.optimizers import Rule
-from freqsgd.recommender.engine import build_model
+from freqsgd.recommender.engine import new_model
 from freqsgd.recommender.find_lr import find_lr
 from freqsgd.recommender.settings import Settings
 from freqsgd.recommender.training import fit
@@ -143,7 +143,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 first = all_to_train(*new_encoder(frame, columns, 1), labels, weights)
                 lr = find_lr(first, rule, settings, threads=self.threads)
             encoder = empty_encoder(columns)
-            fitted = Fitted(build_model(no_samples(encoder), settings), encoder)
+            model = new_model(encoder.fields, settings)
+            torch.nn.init.zeros_(model.tokens.weight)
+            fitted = Fitted(model, encoder)
         assert lr is not None
         return Stream(fitted, rule, lr, settings, self.threads)
 
@@ -212,28 +214,27 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learned, params = self._learned(), self.get_params(deep=False)
         if not isinstance(params["random_state"], Integral | None):
             params["random_state"] = self._seed  # which was drawn from it
-        saved = folders.Saved(
-            params,
-            self.classes_,
-            self.lr_,
-            self._seed,
-            has_names=hasattr(self, "feature_names_in_"),
-            record=getattr(self, "_record", {"options": {}}),
-        )
-        folders.save(Path(path), learned, saved)
+        about = {
+            "params": params,
+            "lr": self.lr_,
+            "seed": self._seed,
+            "classes": self.classes_,
+            "has_names": hasattr(self, "feature_names_in_"),
+        }
+        folders.save(Path(path), learned, about, getattr(self, "_record", {"options": {}}))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a model folder that ``save`` or ``freqsgd train`` wrote."""
-        fitted, saved = folders.load(Path(path), cls._kind, cls._get_param_names())
-        estimator = cls(**saved.params)
-        names = [column.name for column in fitted.encoder.columns]
+        fitted, about, record = folders.load(Path(path), cls._kind, cls._get_param_names())
+        estimator = cls(**about["params"])
+        names = [column.name for column in fitted.columns]
         estimator.n_features_in_ = len(names)
-        if saved.has_names:
+        if about["has_names"]:
             estimator.feature_names_in_ = np.array(names, dtype=object)
-        estimator._keep(saved.classes, saved.seed, saved.lr)
-        if "epochs" in saved.record:
-            estimator._keep_record(saved.record)
+        estimator._keep(about["classes"], about["seed"], about["lr"])
+        if "epochs" in record:
+            estimator._keep_record(record)
         estimator._fitted = fitted
         return estimator
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,23 +15,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from freqsgd.errors import DataError, DataWarning
-from freqsgd.estimators.inputs import no_samples
 from freqsgd.files import make_folder
-from freqsgd.nn.fm import FM, DeepFM
+from freqsgd.nn.fm import FM
 from freqsgd.optimizers import COUNTING, Rule
-from freqsgd.recommender.engine import Engine
 from freqsgd.recommender.folder import OPTIMIZER, load_dictionary, load_model, save_model
-from freqsgd.recommender.models import MODELS
+from freqsgd.recommender.models import MODELS, model_of
 from freqsgd.recommender.predict import predictor_for
 from freqsgd.runs import checkpoint
 from freqsgd.runs.checkpoint import MODEL
 from freqsgd.tables.columns import Column
 from freqsgd.tables.dataset import Dataset
 from freqsgd.tables.encoder import Encoder
+from freqsgd.tables.fields import Field
 from freqsgd.tables.frames import encode_frame
 from freqsgd.vectors.vectors import Vectors
 
-_BY_ROW = ("counts", "state", "moment")  # optimizer state that has a row for each token
+_BY_ROW = {"tokens.weight", "counts", "state", "moment"}  # tensors with a row for each token
 
 
 @dataclass
@@ -61,6 +59,11 @@ class Fitted:
         """The raw columns, one for each field."""
         return self.encoder.columns
 
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The fields of a sample."""
+        return self.encoder.fields
+
     def vectors(self, place: int) -> Vectors:
         """Return the vectors of a field, made when they are first asked for."""
         if place not in self._vectors:
@@ -72,11 +75,6 @@ class Fitted:
         """Return log odds of the rows of a frame."""
         return predictor_for(self.model, threads).predict(encode_frame(self.encoder, frame))
 
-    def hand_over(self, engine: Engine, sizes: Sequence[int]) -> None:
-        """Give the state to an engine whose model has these sizes; what is not known stays new."""
-        known = resized_state(self.state, self.model.sizes, sizes)
-        engine.load_state({**engine.state, **known}, self.samples, self.steps)
-
 
 def counts_of(seen: NDArray[np.int64]) -> Tensor:
     """Return counters of the optimizer, in 32 bits if they fit."""
@@ -86,37 +84,29 @@ def counts_of(seen: NDArray[np.int64]) -> Tensor:
 
 def resized(model: FM, sizes: Sequence[int], widths: Sequence[int]) -> FM:
     """Return a copy of a model with other sizes of its fields; new rows are zeros."""
-    options: dict[str, Any] = {"widths": widths, "init_scale": model.init_scale}
-    if isinstance(model, DeepFM):
-        options |= {"hidden": model.hidden, "dropout": model.dropout}
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        copied = type(model)(sizes, model.dim, **options)
-        copied.tokens.weight.copy_(_moved(model.tokens.weight, model.sizes, sizes))
-        copied.bias.copy_(model.bias)
-    if isinstance(model, DeepFM):
-        assert isinstance(copied, DeepFM)
-        copied.network = copy.deepcopy(model.network)
+    shape = {**model_of(model).shape(model), "sizes": sizes, "widths": widths}
+    with torch.random.fork_rng(devices=[]):
+        copied = type(model)(**shape, init_scale=model.init_scale)
+    copied.load_state_dict(moved(model.state_dict(), model.sizes, sizes), assign=True)
     return copied.eval()
 
 
-def resized_state(
-    state: dict[str, Tensor], before: Sequence[int], after: Sequence[int]
+def moved(
+    tensors: Mapping[str, Tensor], before: Sequence[int], after: Sequence[int]
 ) -> dict[str, Tensor]:
-    """Move the rows of the optimizer's state in the same way."""
-    return {
-        name: _moved(tensor, before, after) if name in _BY_ROW else tensor.clone()
-        for name, tensor in state.items()
-    }
+    """Return copies of the tensors of a model or optimizer for other sizes of the fields.
 
-
-def _moved(rows: Tensor, before: Sequence[int], after: Sequence[int]) -> Tensor:
-    """Return the rows of each field, as many as have room, at the field's new place."""
-    moved = rows.new_zeros(sum(after), *rows.shape[1:])
-    starts = zip(np.cumsum([0, *before]), np.cumsum([0, *after]), strict=True)
-    for (old, new), size, room in zip(starts, before, after, strict=False):
-        kept = min(size, room)
-        moved[new : new + kept] = rows[old : old + kept]
-    return moved
+    The rows of each field are at its new place, as many as have room.
+    """
+    copies = {name: tensor.detach().clone() for name, tensor in tensors.items()}
+    for name in copies.keys() & _BY_ROW:
+        rows = copies[name]
+        copies[name] = rows.new_zeros(sum(after), *rows.shape[1:])
+        starts = zip(np.cumsum([0, *before]), np.cumsum([0, *after]), strict=True)
+        for (old, new), size, room in zip(starts, before, after, strict=False):
+            kept = min(size, room)
+            copies[name][new : new + kept] = rows[old : old + kept]
+    return copies
 
 
 _CLOSE = 1e-9  # log odds; those of a model are float32
@@ -163,59 +153,65 @@ def shift_to_base_rate(
 _CLASS_KINDS = "biufU"  # numbers and texts
 
 
-@dataclass
-class Saved:
-    """What a folder keeps of an estimator beside its model."""
+def save(folder: Path, fitted: Fitted, about: dict[str, Any], record: dict[str, Any]) -> None:
+    """Write a folder that holds no model yet; a folder with weights is complete.
 
-    params: dict[str, Any]
-    classes: NDArray[Any]
-    lr: float
-    seed: int
-    has_names: bool  # whether its columns had names
-    record: dict[str, Any]  # of the run that ``fit`` made
-
-
-def save(folder: Path, fitted: Fitted, saved: Saved) -> None:
-    """Write a folder that holds no model yet; a folder with weights is complete."""
+    Args:
+        folder: the folder
+        fitted: what training left
+        about: the estimator: params, lr, seed, classes, and has_names: whether columns have names
+        record: of the run that ``fit`` made
+    """
     if (folder / MODEL).exists():
         raise DataError(f"{folder} holds a model already: use another folder")
-    classes = saved.classes
+    classes = about["classes"]
     if classes.dtype == object and all(isinstance(value, str) for value in classes):
         classes = classes.astype(str)
     if classes.dtype.kind not in _CLASS_KINDS:
         raise DataError(f"classes {classes.tolist()} cannot be saved: use texts or numbers")
-    description: dict[str, Any] = {
-        "estimator": {
-            "params": {name: _plain(value) for name, value in saved.params.items()},
-            "lr": saved.lr,
-            "seed": saved.seed,
-            "classes": {"dtype": classes.dtype.str, "values": classes.tolist()},
-            "has_names": saved.has_names,
-        },
-        "record": saved.record,
-        "data": {},
+    described = {
+        **about,
+        "params": {name: _plain(value) for name, value in about["params"].items()},
+        "classes": {"dtype": classes.dtype.str, "values": classes.tolist()},
     }
+    description: dict[str, Any] = {"estimator": described, "record": record, "data": {}}
     steps = {"samples": fitted.samples, "steps": fitted.steps}
     make_folder(folder)
     description["optimizer"] = checkpoint.save(folder / OPTIMIZER, fitted.state, steps)
-    save_model(folder, fitted.model, no_samples(fitted.encoder), description)
+    save_model(folder, fitted.model, fitted, description)
 
 
-def load(folder: Path, kind: str, names: Collection[str]) -> tuple[Fitted, Saved]:
-    """Read a folder that :func:`save` or ``freqsgd train`` wrote; ``names`` of the parameters."""
+def load(
+    folder: Path, kind: str, names: Collection[str]
+) -> tuple[Fitted, dict[str, Any], dict[str, Any]]:
+    """Return what :func:`save` or ``freqsgd train`` wrote, as ``save`` takes it.
+
+    Args:
+        folder: the folder
+        kind: of the model
+        names: of the parameters of its estimator
+    """
     model, description = load_model(folder)
     if description["model"] != kind:
         found = f"{MODELS[description['model']].title}Classifier"
         raise DataError(f"{folder} holds another kind of model: use {found}.load")
-    fitted = Fitted(model, load_dictionary(folder, model, description))
-    if "estimator" not in description:
-        _count_from_dictionary(fitted, description)
-        return fitted, _of_command(fitted, description["record"], names)
-    _load_optimizer(folder, fitted, description.get("optimizer"))
-    about = description["estimator"]
-    classes = np.array(about["classes"]["values"], about["classes"]["dtype"])
-    params, lr, seed = _with_tuples(about["params"]), about["lr"], about["seed"]
-    return fitted, Saved(params, classes, lr, seed, about["has_names"], description["record"])
+    fitted, record = (
+        Fitted(model, load_dictionary(folder, model, description)),
+        description["record"],
+    )
+    if "estimator" in description:
+        about = description["estimator"]
+        about["classes"] = np.array(about["classes"]["values"], about["classes"]["dtype"])
+        _load_optimizer(folder, fitted, description.get("optimizer"))
+    else:
+        about = _of_command(fitted, record, names)
+        if record["optimizer"] in COUNTING:  # its own counters were not kept
+            counts = [np.append(0, seen.to_numpy()) for seen in fitted.encoder.counts()]  # 0: rare
+            fitted.state = {"counts": counts_of(np.concatenate(counts))}
+            fitted.samples = int(description["data"]["rows"])
+    # JSON has made lists of tuples
+    params = {name: tuple(v) if isinstance(v, list) else v for name, v in about["params"].items()}
+    return fitted, {**about, "params": params}, record
 
 
 def _load_optimizer(folder: Path, fitted: Fitted, digest: str | None) -> None:
@@ -244,30 +240,26 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _with_tuples(params: dict[str, Any]) -> dict[str, Any]:
-    """Return parameters as they were before JSON made lists of tuples."""
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in params.items()}
-
-
-def _of_command(fitted: Fitted, record: dict[str, Any], names: Collection[str]) -> Saved:
+def _of_command(fitted: Fitted, record: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
     """Return what an estimator would have kept, from the record of ``freqsgd train``."""
     rule, settings = record["options"]["rule"], record["options"]["settings"]
     # estimators count occurrences
     scale = settings["batch_size"] ** -0.5 if rule.get("count") == "batch" else 1.0
-    seed, columns = settings["seed"], fitted.encoder.columns
-    params = {**rule, **settings, "random_state": seed, "dim": fitted.model.dim}
-    params["lr"] = "auto" if rule["lr"] is None else scale * rule["lr"]
-    params["numeric"] = tuple(column.name for column in columns if column.is_number)
-    params["numeric_rule"] = "quantiles" if any(column.edges for column in columns) else "log"
-    params["min_count"] = fitted.encoder.min_count
-    params = {name: value for name, value in params.items() if name in names}
-    return Saved(_with_tuples(params), np.array([0, 1]), scale * record["lr"], seed, True, record)
-
-
-def _count_from_dictionary(fitted: Fitted, description: dict[str, Any]) -> None:
-    """Make counters for going on with a model whose own were not kept."""
-    if description["record"]["optimizer"] not in COUNTING:
-        return
-    counts = [np.append(0, counts.to_numpy()) for counts in fitted.encoder.counts()]  # 0: rare
-    fitted.state = {"counts": counts_of(np.concatenate(counts))}
-    fitted.samples = int(description["data"]["rows"])
+    columns = fitted.columns
+    params = {
+        **rule,
+        **settings,
+        "random_state": settings["seed"],
+        "dim": fitted.model.dim,
+        "lr": "auto" if rule["lr"] is None else scale * rule["lr"],
+        "numeric": [column.name for column in columns if column.is_number],
+        "numeric_rule": "quantiles" if any(column.edges for column in columns) else "log",
+        "min_count": fitted.encoder.min_count,
+    }
+    return {
+        "params": {name: value for name, value in params.items() if name in names},
+        "lr": scale * record["lr"],
+        "seed": settings["seed"],
+        "classes": np.array([0, 1]),
+        "has_names": True,
+    }

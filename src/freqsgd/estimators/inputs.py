@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,12 +18,12 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.recommender.settings import Settings
+from freqsgd.tables.checks import real_number, whole_number
 from freqsgd.tables.dataset import Dataset
 from freqsgd.tables.encoder import Encoder
 from freqsgd.tables.fields import Splits
 from freqsgd.tables.frames import is_missing, shown
 
-_Options = TypeVar("_Options", Settings, Rule)
 _FEW_ROWS = 10  # of which all may well be distinct
 _LARGEST = float(np.finfo(np.float32).max)
 _TABLE = "X must be a table: a frame, a 2-D array or a list of equally long rows"
@@ -37,39 +37,29 @@ def check_table(X: Any, estimator: Any) -> Any:
     if isinstance(X, pl.LazyFrame):
         raise DataError("X is a LazyFrame: give X.collect()")
     if isinstance(X, pl.DataFrame) or (hasattr(X, "iloc") and hasattr(X, "columns")):
-        _check_frame(X)
+        names = list(X.columns)
+        if len(X) == 0 or not names:
+            raise DataError(f"X has no {'columns' if len(X) else 'rows'}")
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise DataError(f"X has two columns named {shown(twice[0])}: rename one of them")
         return X
     if hasattr(X, "toarray"):
         raise DataError("X is sparse, but its columns are categories: give X.toarray()")
-    array = _of_rows(X) if isinstance(X, list | tuple) else np.asarray(X)
-    shape = array.shape
-    if len(shape) == 0:
+    # Rows become objects: numpy would turn numbers among texts into texts.
+    array = np.array(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(X)
+    if array.ndim == 0:
         raise DataError(f"{_TABLE}; it is a {type(X).__name__}")
-    if len(shape) != 2:
+    if array.ndim == 1 and any(isinstance(row, list | tuple | np.ndarray) for row in array):
+        raise DataError(f"{_TABLE}; its rows are not equally long")
+    if array.ndim != 2:
         hint = "Reshape your data: X.reshape(-1, 1) is one column, X.reshape(1, -1) one row"
-        raise DataError(f"{_TABLE}; its shape is {shape}. {hint}")
-    if shape[0] == 0:
+        raise DataError(f"{_TABLE}; its shape is {array.shape}. {hint}")
+    if len(array) == 0:
         raise DataError("X has no rows")
     if array.dtype.kind == "c":
         raise DataError("Complex data not supported: X must hold categories")
     return check_array(array, dtype=None, ensure_all_finite=False, estimator=estimator)
-
-
-def _check_frame(X: Any) -> None:
-    rows, names = len(X), list(X.columns)
-    if rows == 0 or not names:
-        raise DataError(f"X has no {'columns' if rows else 'rows'}")
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"X has two columns named {shown(twice)}: rename one of them")
-
-
-def _of_rows(rows: Any) -> NDArray[Any]:
-    """Make an array of objects: numpy would turn numbers among texts into texts."""
-    array = np.array(rows, dtype=object)
-    if array.ndim == 1 and any(isinstance(row, list | tuple | np.ndarray) for row in rows):
-        raise DataError(f"{_TABLE}; its rows are not equally long")
-    return array
 
 
 def target_of(y: Any, rows: int, name: str = "y") -> NDArray[Any]:
@@ -168,12 +158,6 @@ def all_to_train(
     return Dataset("X", encoder.fields, ids, labels, splits, encoder, weights=weights)
 
 
-def no_samples(encoder: Encoder) -> Dataset:
-    """Return a dataset without rows."""
-    columns = sum(field.width for field in encoder.fields)
-    return all_to_train(encoder, np.empty((0, columns), np.int32), np.empty(0, np.uint8))
-
-
 def hold_out(data: Dataset, fraction: float, seed: int) -> Dataset:
     """Validate on a fraction of the rows of each class, at least one."""
     generator = np.random.Generator(np.random.PCG64(seed))
@@ -231,40 +215,39 @@ _MAY_BE_NONE = ("threads", "patience", "max_lr")
 
 def options_of(params: dict[str, Any], model: str, seed: int) -> tuple[Settings, Rule]:
     """Return the settings and the optimizer, whose rate is None if it is to be found."""
-    chosen = {**params, "model": model, "seed": seed}
-    for name in (*_WHOLE, *_REAL):
-        if name in params and not (params[name] is None and name in _MAY_BE_NONE):
-            chosen[name] = _number(name, params[name])
-    if not 0 < chosen["validation_fraction"] < 1:
-        fraction = chosen["validation_fraction"]
-        raise DataError(f"validation_fraction must lie between 0 and 1, got {fraction:g}")
-    for name in ("min_count", "threads"):
-        if chosen[name] is not None and chosen[name] < 1:
-            raise DataError(f"{name} must be at least 1, got {chosen[name]}")
-    if "hidden" in params:
-        chosen["hidden"] = _sizes(params["hidden"])
-    if not isinstance(params["optimizer"], str):
-        known = ", ".join(OPTIMIZERS)
-        raise DataError(f"optimizer must be one of {known}, got {shown(params['optimizer'])}")
-    chosen["lr"] = _lr(params["lr"])
+    plain = {name: v.item() if isinstance(v, np.generic) else v for name, v in params.items()}
     try:
-        return _made(Settings, chosen), _made(Rule, chosen)
-    except ValueError as error:
+        given = {name: v for name, v in plain.items() if v is not None or name not in _MAY_BE_NONE}
+        chosen = {
+            **plain,
+            **{name: whole_number(name, given[name], 1) for name in _WHOLE if name in given},
+            **{name: real_number(name, given[name]) for name in _REAL if name in given},
+            "lr": _lr(plain["lr"]),
+            "model": model,
+            "seed": seed,
+        }
+        fraction = chosen["validation_fraction"]
+        if not 0 < fraction < 1:
+            raise DataError(f"validation_fraction must lie between 0 and 1, got {fraction:g}")
+        if "hidden" in chosen:
+            chosen["hidden"] = _sizes(chosen["hidden"])
+        if not isinstance(chosen["optimizer"], str):
+            known, found = ", ".join(OPTIMIZERS), shown(chosen["optimizer"])
+            raise DataError(f"optimizer must be one of {known}, got {found}")
+        of_settings = {field.name for field in fields(Settings)} & chosen.keys()
+        of_rule = {field.name for field in fields(Rule)} & chosen.keys()
+        settings = Settings(**{name: chosen[name] for name in of_settings})
+        return settings, Rule(**{name: chosen[name] for name in of_rule})
+    except (TypeError, ValueError) as error:
         raise DataError(str(error)) from error
-
-
-def _made(kind: type[_Options], chosen: dict[str, Any]) -> _Options:
-    """Return a dataclass with those of the values that it has a name for."""
-    names = {field.name for field in fields(kind)} & chosen.keys()
-    return kind(**{name: chosen[name] for name in names})
 
 
 def seed_of(random_state: Any) -> int:
     """Return a seed: the number itself, or one that is drawn."""
-    if _is_whole(random_state) and 0 <= random_state < 2**31:
-        return int(random_state)
     if random_state is None or isinstance(random_state, np.random.RandomState):
         return int(check_random_state(random_state).randint(2**31 - 1))
+    if _is_whole(random_state) and 0 <= random_state < 2**31:
+        return int(random_state)
     raise DataError(
         "random_state must be a number from 0 to 2^31 - 1, a numpy.random.RandomState or None, "
         f"got {shown(random_state)}"
@@ -275,25 +258,22 @@ def numeric_names(numeric: Any, names: Sequence[str]) -> list[str]:
     """Return the names of numeric columns, which may be given by their place too."""
     if not isinstance(numeric, Iterable):
         raise DataError(f"numeric must be names or places of columns, got {shown(numeric)}")
-    items: Iterable[Any] = [numeric] if isinstance(numeric, str) else numeric
     chosen = []
-    for item in items:
-        if _is_whole(item) and 0 <= item < len(names):
-            chosen.append(names[item])
-        elif isinstance(item, str) and item in names:
-            chosen.append(item)
-        else:
+    for item in [numeric] if isinstance(numeric, str) else numeric:
+        name = names[item] if _is_whole(item) and 0 <= item < len(names) else item
+        if not isinstance(name, str) or name not in names:
             raise DataError(
                 f"numeric names a column {shown(item)}, which X does not have: its columns are "
                 f"{', '.join(names)}"
             )
+        chosen.append(name)
     return chosen
 
 
 def _lr(lr: Any) -> float | None:
     if isinstance(lr, str) and lr == "auto":
         return None
-    if not _is_number(lr) or not 0 < lr < math.inf:
+    if isinstance(lr, bool) or not isinstance(lr, Real) or not 0 < lr < math.inf:
         raise DataError(f"lr must be a number > 0 or 'auto', got {shown(lr)}")
     return float(lr)
 
@@ -304,18 +284,6 @@ def _sizes(hidden: Any) -> tuple[int, ...]:
             f"hidden must be the sizes of layers, such as (16, 16), got {shown(hidden)}"
         )
     return tuple(int(size) for size in hidden)
-
-
-def _number(name: str, value: Any) -> float:
-    whole = name in _WHOLE
-    if not (_is_whole(value) if whole else _is_number(value)):
-        what = "a whole number" if whole else "a number"
-        raise DataError(f"{name} must be {what}, got {shown(value)}")
-    return int(value) if whole else float(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _is_whole(value: Any) -> bool:

@@ -11,10 +11,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError, DivergedError
-from freqsgd.estimators.fitted import Fitted, resized, resized_state
-from freqsgd.nn.fm import FM, DeepFM
+from freqsgd.estimators.fitted import Fitted, moved, resized
 from freqsgd.optimizers import Rule
-from freqsgd.recommender.engine import engine_for
+from freqsgd.recommender.engine import Engine, engine_for
+from freqsgd.recommender.models import model_of
 from freqsgd.recommender.settings import Settings
 from freqsgd.runs.metrics import cross_entropy
 from freqsgd.runs.run import check_loss
@@ -46,7 +46,9 @@ class Stream:
                 "counts them"
             )
         self.lr, self.settings = lr, settings
-        self._given = {**_flat(rule, settings, threads), **_shape(fitted.model)}
+        shape = model_of(fitted.model).shape(fitted.model)
+        shape = {name: tuple(v) if isinstance(v, list) else v for name, v in shape.items()}
+        self._given = {**_flat(rule, settings, threads), **shape}
         self.check_same(rule, settings, threads)
         self._rule = replace(rule, lr=lr)
         self._options: dict[str, Any] = {
@@ -56,9 +58,7 @@ class Stream:
         }
         self.dictionary = GrowingEncoder(fitted.encoder)
         self._started = self.dictionary.sizes  # rows of each field whose vectors have been drawn
-        model = resized(fitted.model, fitted.model.sizes, fitted.model.widths)
-        self.engine = engine_for(model, self._rule, **self._options)
-        fitted.hand_over(self.engine, model.sizes)
+        self.engine = self._grown(fitted, fitted.model.sizes, fitted.model.widths)
         self._copy: Fitted | None = None  # of what was learned so far, if it was asked for
 
     @property
@@ -121,7 +121,7 @@ class Stream:
             self._copy = Fitted(
                 resized(model, sizes, model.widths),
                 self.dictionary.encoder(),
-                resized_state(engine.state, model.sizes, sizes),
+                moved(engine.state, model.sizes, sizes),
                 engine.samples,
                 engine.steps,
             )
@@ -129,15 +129,18 @@ class Stream:
 
     def _make_room(self) -> None:
         """Make rows for all tokens of the dictionary, also those that an interrupted call left."""
-        old, model = self.engine, self.engine.model
-        widths = [column.width for column in self.columns]
+        model, widths = self.engine.model, [column.width for column in self.columns]
         pairs = zip(self.dictionary.sizes.tolist(), model.sizes, strict=True)
         sizes = [size if need <= size else max(need, 2 * size) for need, size in pairs]
-        if sizes == model.sizes and widths == model.widths:
-            return
-        engine = engine_for(resized(model, sizes, widths), self._rule, **self._options)
-        engine.load_state(resized_state(old.state, model.sizes, sizes), old.samples, old.steps)
-        self.engine = engine
+        if sizes != model.sizes or widths != model.widths:
+            self.engine = self._grown(self.engine, sizes, widths)
+
+    def _grown(self, of: Fitted | Engine, sizes: list[int], widths: list[int]) -> Engine:
+        """Return an engine that goes on from others' state, with other sizes of the fields."""
+        engine = engine_for(resized(of.model, sizes, widths), self._rule, **self._options)
+        state = moved(of.state, of.model.sizes, sizes)
+        engine.load_state({**engine.state, **state}, of.samples, of.steps)
+        return engine
 
     def _start_vectors(self) -> None:
         """Draw the vectors of new tokens: xavier-uniform for the number of tokens so far."""
@@ -157,10 +160,3 @@ def _flat(rule: Rule, settings: Settings, threads: int | None) -> dict[str, Any]
     """Return the options that matter to a stream."""
     options = {**asdict(settings), **asdict(rule), "threads": threads}
     return {name: value for name, value in options.items() if name not in _FREE}
-
-
-def _shape(model: FM) -> dict[str, Any]:
-    """Return the options that made a model what it is."""
-    if not isinstance(model, DeepFM):
-        return {"dim": model.dim}
-    return {"dim": model.dim, "hidden": tuple(model.hidden), "dropout": model.dropout}
