@@ -82,7 +82,7 @@ def test_without_patience_all_epochs_are_trained_on_all_rows():
     assert estimator.best_epoch_ == estimator.n_iter_ == 8
     assert [epoch["val_auc"] for epoch in estimator.history_] == [None] * 8
     seen = np.concatenate([counts.to_numpy() for counts in estimator.encoder_.counts()])
-    counts = estimator._fitted.state["counts"].numpy()
+    counts = estimator._learned.state["counts"].numpy()
     assert np.array_equal(counts[counts > 0], 8 * seen)
 
 

@@ -184,7 +184,7 @@ def test_a_model_whose_optimizer_is_gone_goes_on_with_a_new_one(kind, optimizer,
         loaded = kind.load(tmp_path / "model")
     assert np.array_equal(loaded.decision_function(X), estimator.decision_function(X))
     loaded.partial_fit(X, y)
-    assert loaded._stream.engine.samples == 200
+    assert loaded._learned.engine.samples == 200
     assert not np.array_equal(loaded.decision_function(X), estimator.decision_function(X))
 
 

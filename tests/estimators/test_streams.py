@@ -165,7 +165,7 @@ def test_streams_go_on_with_the_counters_that_fit_left():
     options = {"lr": 0.5, "epochs": 3, "patience": None, "batch_size": 50}
     estimator = FMClassifier(DIM, **options).fit(X, y)
     estimator.partial_fit(X[:100], y[:100])
-    counts = estimator._stream.engine.state["counts"].numpy()
+    counts = estimator._learned.engine.state["counts"].numpy()
     for field in (0, 1):
         tokens, seen = np.unique(X[:, field], return_counts=True)
         new, again = np.unique(X[:100, field], return_counts=True)
@@ -175,7 +175,7 @@ def test_streams_go_on_with_the_counters_that_fit_left():
             expected[token] += times
         start = 0 if field == 0 else estimator.model_.sizes[0]
         assert counts[start : start + len(expected)].tolist() == list(expected.values())
-    assert estimator._stream.engine.samples == 3 * len(X) + 100
+    assert estimator._learned.engine.samples == 3 * len(X) + 100
 
 
 def test_a_stream_of_weights_learns_from_some_rows_only():
@@ -261,14 +261,14 @@ def test_a_stream_that_is_interrupted_anywhere_goes_on():
     before_training = 0
     for lines in itertools.count(1):
         estimator = begun()
-        steps = estimator._stream.engine.steps
+        steps = estimator._learned.engine.steps
         with Interrupted([growing, stream], lines) as _:
             estimator.partial_fit(third, y2)
             break
         assert np.isfinite(estimator.decision_function(third)).all()
         copied = estimator.model_, estimator.encoder_
         assert copied[0].sizes == [field.size for field in copied[1].fields]
-        again = estimator._stream.engine.steps == steps
+        again = estimator._learned.engine.steps == steps
         estimator.partial_fit(third, y2)
         if again:  # nothing was learned, so nothing has changed
             before_training += 1

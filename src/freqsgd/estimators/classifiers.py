@@ -60,8 +60,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A binary classifier of rows of categories."""
 
     _kind: str  # of the model: "fm" or "deepfm"
-    _fitted: Fitted | None = None
-    _stream: Stream | None = None  # goes on from there, once partial_fit was called
+    _learned: Fitted | Stream | None = None  # a stream once partial_fit was called
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -77,7 +76,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             sample_weight: times the loss of each row; a row of weight 0 is as if it were not there
         """
         with self._or_as_before():
-            self._fitted = self._stream = None
+            self._learned = None
             settings, rule = self._options(seed_of(self.random_state))
             X = self._check(X, y, reset=True)
             there, target, weights = rows_of(X, y, sample_weight)
@@ -93,9 +92,8 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 data = hold_out(data, self.validation_fraction, settings.seed)
             model, record = self._run(data, rule, settings)
             keep_base_rate(model, data, self.threads)
-            self._keep(classes, settings.seed, record["lr"])
-            self._keep_record(record)
-            self._fitted = Fitted.of_run(model, data, rule, self.best_epoch_)
+            self._keep(classes, settings.seed, record["lr"], record)
+            self._learned = Fitted.of_run(model, data, rule, self.best_epoch_)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -119,7 +117,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             stream = self._stream_for(frame, labels, weights)
             stream.learn(frame, labels, weights)
             self._keep(found, stream.settings.seed, stream.lr)
-            self._stream, self._fitted = stream, None
+            self._learned = stream
         return self
 
     def _stream_for(
@@ -129,15 +127,15 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weights: NDArray[np.float32] | None,
     ) -> Stream:
         """Go on from what was learned, or begin without tokens."""
-        fitted, known = self._fitted, self.__sklearn_is_fitted__()
+        learned, known = self._learned, self.__sklearn_is_fitted__()
         settings, rule = self._options(self._seed if known else seed_of(self.random_state))
         lr = self.lr_ if known and rule.lr is None else rule.lr
-        if self._stream is not None:
+        if isinstance(learned, Stream):
             assert lr is not None
-            self._stream.check_same(rule, settings, self.threads)
-            self._stream.lr = lr
-            return self._stream
-        if fitted is None:
+            learned.check_same(rule, settings, self.threads)
+            learned.lr = lr
+            return learned
+        if learned is None:
             columns = frame_columns(frame, self._numeric(), self.numeric_rule)
             if lr is None:
                 first = all_to_train(*new_encoder(frame, columns, 1), labels, weights)
@@ -145,9 +143,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             encoder = empty_encoder(columns)
             model = new_model(encoder.fields, settings)
             torch.nn.init.zeros_(model.tokens.weight)
-            fitted = Fitted(model, encoder)
+            learned = Fitted(model, encoder)
         assert lr is not None
-        return Stream(fitted, rule, lr, settings, self.threads)
+        return Stream(learned, rule, lr, settings, self.threads)
 
     def _options(self, seed: int) -> tuple[Settings, Rule]:
         return options_of(self.get_params(deep=False), self._kind, seed)
@@ -168,9 +166,8 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return log odds of the second class."""
         check_is_fitted(self)
         frame = self._frame(self._check(X, reset=False))
-        if self._stream is not None:
-            return self._stream.predict(frame).astype(np.float64)
-        return self._learned().predict(frame, self.threads).astype(np.float64)
+        assert self._learned is not None
+        return self._learned.predict(frame, self.threads).astype(np.float64)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class."""
@@ -187,16 +184,16 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def model_(self) -> FM:
         """The trained torch module; after ``partial_fit`` a copy of it."""
-        return self._learned().model
+        return self._fitted().model
 
     @property
     def encoder_(self) -> Encoder:
         """Turns values into ids of the model."""
-        return self._learned().encoder
+        return self._fitted().encoder
 
     def vectors(self, column: str) -> Vectors:
         """Return the vectors of a column's values; where these are numbers, of their bins."""
-        return self._learned().vectors(self._place(column))
+        return self._fitted().vectors(self._place(column))
 
     def neighbors(self, column: str, value: Any, top: int = 10) -> list[Neighbor]:
         """Return the values of a column whose vectors have the highest cosine with a value's."""
@@ -211,7 +208,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | Path) -> None:
         """Write a model folder, which ``load`` and the commands of ``freqsgd`` read."""
-        learned, params = self._learned(), self.get_params(deep=False)
+        learned, params = self._fitted(), self.get_params(deep=False)
         if not isinstance(params["random_state"], Integral | None):
             params["random_state"] = self._seed  # which was drawn from it
         about = {
@@ -232,34 +229,30 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         estimator.n_features_in_ = len(names)
         if about["has_names"]:
             estimator.feature_names_in_ = np.array(names, dtype=object)
-        estimator._keep(about["classes"], about["seed"], about["lr"])
-        if "epochs" in record:
-            estimator._keep_record(record)
-        estimator._fitted = fitted
+        estimator._keep(about["classes"], about["seed"], about["lr"], record)
+        estimator._learned = fitted
         return estimator
 
     def __getstate__(self) -> dict[str, Any]:
         state = {**super().__getstate__()}
-        state.pop("_stream", None)
-        if self.__sklearn_is_fitted__():
-            state["_fitted"] = replace(self._learned())  # without vectors that were asked for
+        if self._learned is not None:
+            state["_learned"] = replace(self._fitted())  # without vectors that were asked for
         return state
 
-    def _learned(self) -> Fitted:
+    def _fitted(self) -> Fitted:
         check_is_fitted(self)
-        if self._stream is not None:
-            return self._stream.fitted()
-        assert self._fitted is not None
-        return self._fitted
+        assert self._learned is not None
+        return self._learned.fitted()
 
-    def _keep(self, classes: NDArray[Any], seed: int, lr: float) -> None:
+    def _keep(
+        self, classes: NDArray[Any], seed: int, lr: float, record: dict[str, Any] | None = None
+    ) -> None:
         self.classes_, self._seed, self.lr_ = classes, seed, lr
-
-    def _keep_record(self, record: dict[str, Any]) -> None:
-        self._record = record
-        self.history_: list[dict[str, Any]] = record["epochs"]
-        self.n_iter_ = len(self.history_)
-        self.best_epoch_: int = record["best_epoch"]
+        if record and "epochs" in record:  # that of one pass has none
+            self._record = record
+            self.history_: list[dict[str, Any]] = record["epochs"]
+            self.n_iter_ = len(self.history_)
+            self.best_epoch_: int = record["best_epoch"]
 
     @contextlib.contextmanager
     def _or_as_before(self) -> Iterator[None]:
@@ -280,7 +273,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return self._fitted is not None or self._stream is not None
+        return self._learned is not None
 
     # ---- what it is given ------------------------------------------------------------------------
 
@@ -313,10 +306,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _numeric(self) -> list[str]:
         """Return the columns of numbers; once it is fitted they stay what they are."""
-        learned = self._stream or self._fitted
-        if learned is None:
+        if self._learned is None:
             return numeric_names(self.numeric, self._names())
-        return [column.name for column in learned.columns if column.is_number]
+        return [column.name for column in self._learned.columns if column.is_number]
 
     def _place(self, column: str) -> int:
         check_is_fitted(self)

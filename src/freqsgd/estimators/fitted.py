@@ -75,6 +75,10 @@ class Fitted:
         """Return log odds of the rows of a frame."""
         return predictor_for(self.model, threads).predict(encode_frame(self.encoder, frame))
 
+    def fitted(self) -> Fitted:
+        """Return what was learned so far, as a stream does."""
+        return self
+
 
 def counts_of(seen: NDArray[np.int64]) -> Tensor:
     """Return counters of the optimizer, in 32 bits if they fit."""

@@ -258,8 +258,9 @@ def numeric_names(numeric: Any, names: Sequence[str]) -> list[str]:
     """Return the names of numeric columns, which may be given by their place too."""
     if not isinstance(numeric, Iterable):
         raise DataError(f"numeric must be names or places of columns, got {shown(numeric)}")
+    items: Iterable[Any] = [numeric] if isinstance(numeric, str) else numeric
     chosen = []
-    for item in [numeric] if isinstance(numeric, str) else numeric:
+    for item in items:
         name = names[item] if _is_whole(item) and 0 <= item < len(names) else item
         if not isinstance(name, str) or name not in names:
             raise DataError(
@@ -273,7 +274,7 @@ def numeric_names(numeric: Any, names: Sequence[str]) -> list[str]:
 def _lr(lr: Any) -> float | None:
     if isinstance(lr, str) and lr == "auto":
         return None
-    if isinstance(lr, bool) or not isinstance(lr, Real) or not 0 < lr < math.inf:
+    if isinstance(lr, bool) or not isinstance(lr, Real) or not 0 < float(lr) < math.inf:
         raise DataError(f"lr must be a number > 0 or 'auto', got {shown(lr)}")
     return float(lr)
 

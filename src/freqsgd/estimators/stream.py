@@ -107,8 +107,8 @@ class Stream:
         loss = (size * blank + len(logits) * cross_entropy(logits, labels)) / (size + len(logits))
         check_loss(loss, blank, self.engine.steps - 1)
 
-    def predict(self, frame: pl.DataFrame) -> NDArray[np.float32]:
-        """Return log odds of the rows of a frame."""
+    def predict(self, frame: pl.DataFrame, threads: int | None) -> NDArray[np.float32]:
+        """Return log odds of the rows of a frame, by the threads that it was made with."""
         self._make_room()
         return self.engine.predict(self.dictionary.encode(frame))
 

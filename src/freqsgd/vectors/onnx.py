@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
+import torch
+from torch import nn
 
 import freqsgd
 from freqsgd.errors import DataError
 from freqsgd.nn.fm import FM, DeepFM
-from freqsgd.tables.columns import Column
-from freqsgd.tables.encoder import Encoder
 from freqsgd.tables.fields import ABSENT
 from freqsgd.vectors.vectors import SavedModel
 
 INPUT, OUTPUT = "ids", "probability"
 _OPSET, _IR = 17, 8  # of 2022: what is still in use reads it
 _LARGEST = 2**31 - 2**20  # bytes of a file, by the format's own limit; the rest is for the graph
+
+
+_FM = """
+    low_enough = Less (ids, field_size)
+    high_enough = GreaterOrEqual (ids, lowest_id)
+    in_range = And (high_enough, low_enough)
+    not_negative = GreaterOrEqual (ids, zero)
+    a_token = And (not_negative, low_enough)
+    row_of_token = Add (ids, field_start)
+    row = Where (a_token, row_of_token, last_row)
+
+    vectors = Gather (token_vectors, row)
+    sum_of_vectors = ReduceSum <keepdims = 0> (vectors, across_columns)
+    square_of_sum = ReduceSumSquare <axes = [1], keepdims = 0> (sum_of_vectors)
+    sum_of_squares = ReduceSumSquare <axes = [1, 2], keepdims = 0> (vectors)
+    twice_the_pairs = Sub (square_of_sum, sum_of_squares)
+    pairs = Mul (twice_the_pairs, half)
+
+    weights = Gather (token_weights, row)
+    checked_weights = Where (in_range, weights, nan)
+    linear = ReduceSum <keepdims = 0> (checked_weights, across_columns)
+"""
 
 
 def onnx_bytes(model: FM, bags: Sequence[bool]) -> bytes:
@@ -39,121 +60,68 @@ def onnx_bytes(model: FM, bags: Sequence[bool]) -> bytes:
             f"the model has {size / 1e9:.1f} GB, and a file of the format onnx holds 2 at most: "
             "use the format safetensors"
         )
-    graph = _Graph()
-    probability = graph.add("Sigmoid", _log_odds(graph, model, bags), to=OUTPUT)
-    return graph.serialize(len(model.columns_start), probability)
-
-
-class _Graph:
-    """Nodes and constants, in the order in which they are added."""
-
-    def __init__(self) -> None:
-        try:
-            import onnx
-        except ImportError as error:
-            raise DataError("the format onnx needs onnx: pip install 'freqsgd[onnx]'") from error
-        self._onnx = onnx
-        self._nodes: list[Any] = []
-        self._constants: list[Any] = []
-
-    def constant(self, name: str, values: Any, dtype: Any = np.float32) -> str:
-        """Add a constant; returns its name."""
-        array = values.detach().numpy() if isinstance(values, Tensor) else values
-        made = self._onnx.numpy_helper.from_array(np.asarray(array, dtype), name)
-        self._constants.append(made)
-        return name
-
-    def add(self, operator: str, *inputs: str, to: str, **attributes: Any) -> str:
-        """Add a node of one output; returns the name of the output."""
-        self._nodes.append(
-            self._onnx.helper.make_node(operator, inputs, [to], name=to, **attributes)
-        )
-        return to
-
-    def serialize(self, columns: int, output: str) -> bytes:
-        """Return the content of the file."""
-        onnx = self._onnx
-        tensor, types = onnx.helper.make_tensor_value_info, onnx.TensorProto
-        graph = onnx.helper.make_graph(
-            self._nodes,
-            "freqsgd",
-            [tensor(INPUT, types.INT64, ["samples", columns])],
-            [tensor(output, types.FLOAT, ["samples"])],
-            self._constants,
-        )
-        whole = onnx.helper.make_model(
-            graph,
-            producer_name="freqsgd",
-            producer_version=freqsgd.__version__,
-            opset_imports=[onnx.helper.make_opsetid("", _OPSET)],
-            ir_version=_IR,
-        )
-        content: bytes = whole.SerializeToString()
-        return content
-
-
-def _log_odds(graph: _Graph, model: FM, bags: Sequence[bool]) -> str:
-    in_range, row = _find_rows(graph, model, bags)
-    weight = model.tokens.weight.detach().numpy()
-    padded = np.concatenate([weight, np.zeros_like(weight[:1])])  # the last row is for no token
-    across = graph.constant("across_columns", [1], np.int64)
-
-    vectors = graph.constant("token_vectors", padded[:, : model.dim])
-    vectors = graph.add("Gather", vectors, row, to="vectors")
-    total = graph.add("ReduceSum", vectors, across, to="sum_of_vectors", keepdims=0)
-    pairs = graph.add(
-        "Sub",
-        graph.add("ReduceSumSquare", total, to="square_of_sum", axes=[1], keepdims=0),
-        graph.add("ReduceSumSquare", vectors, to="sum_of_squares", axes=[1, 2], keepdims=0),
-        to="twice_the_pairs",
-    )
-    parts = [
-        graph.constant("bias", model.bias),
-        graph.add("Mul", pairs, graph.constant("half", 0.5), to="pairs"),
-    ]
-
-    weights = graph.constant("token_weights", padded[:, model.dim])
-    weights = graph.add("Gather", weights, row, to="weights")
-    weights = graph.add(
-        "Where", in_range, weights, graph.constant("nan", np.nan), to="checked_weights"
-    )
-    parts.append(graph.add("ReduceSum", weights, across, to="linear", keepdims=0))
+    try:
+        import onnx
+        from onnx import parser
+    except ImportError as error:
+        raise DataError("the format onnx needs onnx: pip install 'freqsgd[onnx]'") from error
+    weight, of_bags = model.tokens.weight.detach(), np.array(bags)[model.columns_field.numpy()]
+    padded = torch.cat([weight, torch.zeros_like(weight[:1])])  # the last row is for no token
+    constants = {
+        "lowest_id": np.where(of_bags, ABSENT, 0),
+        "field_size": model.columns_size,
+        "field_start": model.columns_start,
+        "last_row": np.array(len(weight)),
+        "zero": np.array(0),
+        "across_columns": np.array([1]),
+        "token_vectors": padded[:, : model.dim],
+        "token_weights": padded[:, model.dim],
+        "half": np.float32(0.5),
+        "nan": np.float32(np.nan),
+        "bias": model.bias.detach(),
+    }
+    parts, nodes = ["bias", "pairs", "linear"], [_FM]
     if isinstance(model, DeepFM):
-        parts.append(_network(graph, model, vectors))
-    return graph.add("Sum", *parts, to="log_odds")
-
-
-def _find_rows(graph: _Graph, model: FM, bags: Sequence[bool]) -> tuple[str, str]:
-    """Return which ids are allowed, and the row of each: the last one for those without a token."""
-    fields = model.columns_field.numpy()
-    zero = graph.constant("zero", 0, np.int64)
-    low = graph.constant("lowest_id", np.where(np.array(bags)[fields], ABSENT, 0), np.int64)
-    size = graph.constant("field_size", model.columns_size, np.int64)
-    start = graph.constant("field_start", model.columns_start, np.int64)
-    below = graph.add("Less", INPUT, size, to="low_enough")
-    in_range = graph.add(
-        "And", graph.add("GreaterOrEqual", INPUT, low, to="high_enough"), below, to="in_range"
+        parts.append("network")
+        nodes += _network(model, constants)
+    columns = len(model.columns_start)
+    graph = parser.parse_graph(
+        f"freqsgd (int64[samples, {columns}] {INPUT}) => (float[samples] {OUTPUT}) {{"
+        + "\n".join(nodes)
+        + f"log_odds = Sum ({', '.join(parts)})\n{OUTPUT} = Sigmoid (log_odds) }}"
     )
-    a_token = graph.add(
-        "And", graph.add("GreaterOrEqual", INPUT, zero, to="not_negative"), below, to="a_token"
+    for name, values in constants.items():
+        graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(values), name))
+    whole = onnx.helper.make_model(
+        graph,
+        producer_name="freqsgd",
+        producer_version=freqsgd.__version__,
+        opset_imports=[onnx.helper.make_opsetid("", _OPSET)],
+        ir_version=_IR,
     )
-    row = graph.add(
-        "Where",
-        a_token,
-        graph.add("Add", INPUT, start, to="row_of_token"),
-        graph.constant("last_row", sum(model.sizes), np.int64),
-        to="row",
-    )
-    return in_range, row
+    content: bytes = whole.SerializeToString()
+    return content
 
 
-def _network(graph: _Graph, model: DeepFM, vectors: str) -> str:
-    """Return what DeepFM's network adds to the log odds."""
-    value = graph.add("Flatten", vectors, to="network_input", axis=1)
+def _network(model: DeepFM, constants: dict[str, Any]) -> Iterator[str]:
+    """Yield the nodes of DeepFM's network, and add its weights to the constants."""
+    yield "network_input = Flatten <axis = 1> (vectors)"
+    value = "network_input"
     for number, layer in enumerate(_layers_on_columns(model)):
-        value = _layer(graph, f"network_{number}", layer, value)
-    last = graph.constant("last_axis", [1], np.int64)
-    return graph.add("Squeeze", value, last, to="network")
+        if isinstance(layer, nn.Linear):
+            operator, names = "Gemm <transB = 1>", ["weight", "bias"]
+        elif isinstance(layer, nn.BatchNorm1d):
+            operator = f"BatchNormalization <epsilon = {layer.eps}>"
+            names = ["weight", "bias", "running_mean", "running_var"]
+        elif isinstance(layer, nn.ReLU):
+            operator, names = "Relu", []
+        else:
+            assert isinstance(layer, nn.Dropout)  # which is off where a model serves
+            continue
+        before, value = value, f"network_{number}"
+        constants |= {f"{value}_{name}": getattr(layer, name).detach() for name in names}
+        yield f"{value} = {operator} ({', '.join([before, *(f'{value}_{n}' for n in names)])})"
+    yield f"network = Squeeze ({value}, across_columns)\n"
 
 
 def _layers_on_columns(model: DeepFM) -> list[nn.Module]:
@@ -170,51 +138,25 @@ def _layers_on_columns(model: DeepFM) -> list[nn.Module]:
     return [wide, *rest]
 
 
-def _layer(graph: _Graph, name: str, layer: nn.Module, value: str) -> str:
-    if isinstance(layer, nn.Linear):
-        weight = graph.constant(f"{name}_weight", layer.weight)
-        bias = graph.constant(f"{name}_bias", layer.bias)
-        return graph.add("Gemm", value, weight, bias, to=name, transB=1)
-    if isinstance(layer, nn.BatchNorm1d):
-        inputs = [
-            graph.constant(f"{name}_{what}", getattr(layer, what))
-            for what in ("weight", "bias", "running_mean", "running_var")
-        ]
-        return graph.add("BatchNormalization", value, *inputs, to=name, epsilon=layer.eps)
-    if isinstance(layer, nn.ReLU):
-        return graph.add("Relu", value, to=name)
-    assert isinstance(layer, nn.Dropout)  # which is off where a model serves
-    return value
-
-
 FORMAT = 1
 
 
 def dictionary_bytes(saved: SavedModel) -> bytes:
     """Return the fields in the order of their columns, and the id of every token's text."""
     firsts = np.cumsum([0, *saved.model.widths]).tolist()
-    fields = [
-        {
+    texts = saved.encoder.texts() if saved.encoder else None
+    fields = []
+    for number, column in enumerate(saved.columns):
+        bins = {"edges": column.edges} if column.edges else "log"  # how a number becomes a token
+        field = {
             "name": column.name,
             "kind": column.kind,
-            **_bins(column),
+            **({"bins": bins} if column.is_number else {}),
             "first_column": firsts[number],
             "columns": column.width,
             "size": saved.model.sizes[number],
-            "ids": _ids(saved.encoder, number) if saved.encoder else None,
+            "ids": {text: k for k, text in enumerate(texts[number], start=1)} if texts else None,
         }
-        for number, column in enumerate(saved.columns)
-    ]
+        fields.append(field)
     whole = {"format": FORMAT, "input": INPUT, "output": OUTPUT, "fields": fields}
     return json.dumps(whole, indent=1, ensure_ascii=False).encode()
-
-
-def _bins(column: Column) -> dict[str, Any]:
-    """Return how a number becomes a token."""
-    if not column.is_number:
-        return {}
-    return {"bins": {"edges": column.edges} if column.edges else "log"}
-
-
-def _ids(encoder: Encoder, field: int) -> dict[str, int]:
-    return {text: number for number, text in enumerate(encoder.texts()[field], start=1)}
