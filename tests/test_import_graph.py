@@ -24,7 +24,7 @@ LEVELS = [
     ["tables", "theory", "nn", "optim"],
     ["kernels", "optimizers"],
     ["documents"],
-    ["rates", "files", "errors", "_lazy"],
+    ["rates", "files", "errors", "checks", "prefetch", "_lazy"],
 ]
 
 

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from freqsgd.errors import DataError
-from freqsgd.tables.frames import encode_frame, frame_columns, new_encoder, read_frame
+from freqsgd.tables.frames import encode_frame, frame_columns, new_encoder
+from freqsgd.tables.values import read_frame
 from tests.tables import slow
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from freqsgd.tables.fields import Field
-from freqsgd.tables.stream import Chunk
+from freqsgd.tables.fields import Chunk, Field
 
 
 class MemoryStream:

@@ -12,10 +12,10 @@ import pytest
 
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.tables.encoder import Encoder
+from freqsgd.tables.fields import Position
 from freqsgd.tables.loading import load
 from freqsgd.tables.readers import ParquetReader
 from freqsgd.tables.spec import DataOptions
-from freqsgd.tables.stream import Position
 from tests.tables.days_of_files import (
     ROWS,
     everything,
@@ -32,7 +32,7 @@ KINDS = (".parquet", ".csv", ".tsv", ".csv.gz")
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
     monkeypatch.setattr("freqsgd.tables.readers.BLOCK_ROWS", 16)
-    monkeypatch.setattr("freqsgd.tables.readers.BLOCK_BYTES", 400)
+    monkeypatch.setattr("freqsgd.tables.csv_reader.BLOCK_BYTES", 400)
 
 
 @pytest.fixture
@@ -243,7 +243,7 @@ def test_closing_stops_the_threads(tmp_path):
 @pytest.mark.parametrize("kind", [".parquet", ".csv"])
 def test_memory_does_not_grow_with_the_data(tmp_path, kind, monkeypatch):
     monkeypatch.setattr("freqsgd.tables.readers.BLOCK_ROWS", 1000)
-    monkeypatch.setattr("freqsgd.tables.readers.BLOCK_BYTES", 20_000)
+    monkeypatch.setattr("freqsgd.tables.csv_reader.BLOCK_BYTES", 20_000)
     frame = frame_of(1000, 0)
     peaks = []
     for rows in (10, 60):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from freqsgd.errors import DataError
-from freqsgd.tables.days import find_days
+from freqsgd.tables.files import find_days
 
 
 def make(folder, *names):

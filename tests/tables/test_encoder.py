@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from freqsgd.errors import DataError, DataWarning
-from freqsgd.tables.columns import Column
 from freqsgd.tables.encoder import Encoder
 from freqsgd.tables.loading import load
 from freqsgd.tables.spec import DataOptions
@@ -47,7 +46,7 @@ def test_the_file_that_it_was_made_from_gives_the_same_ids(clicks, tmp_path):
 
 @pytest.mark.parametrize("block", [100, 1 << 24])
 def test_other_files_need_no_label_and_may_be_of_another_kind(clicks, tmp_path, monkeypatch, block):
-    monkeypatch.setattr("freqsgd.tables.readers.BLOCK_BYTES", block)
+    monkeypatch.setattr("freqsgd.tables.csv_reader.BLOCK_BYTES", block)
     path, dataset = clicks
     frame = pl.read_csv(path, infer_schema=False).select("price", "user", "shape")
     frame.write_csv(tmp_path / "more.tsv", separator="\t", quote_style="never")
@@ -181,26 +180,10 @@ def test_a_saved_encoder_that_is_missing_damaged_or_of_another_format(clicks, tm
         (folder / "encoder.json").write_text(content)
         with pytest.raises(DataError, match=r"encoder.json: the file is damaged"):
             Encoder.load(folder)
-    (folder / "encoder.json").write_text(json.dumps({**description, "format": 3}))
-    with pytest.raises(DataError, match="the format is 3, this version of freqsgd reads 2"):
-        Encoder.load(folder)
-
-
-def test_dictionaries_of_the_earlier_format_are_read_unless_they_tell_3_from_3_0(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr("freqsgd.tables.encoder.FORMAT", 1)
-    for text in ("3.5", "3.0", "True"):
-        tokens = pl.DataFrame({"field": [0], "token": [text], "id": [1], "count": [1]})
-        (tmp_path / text).mkdir()
-        Encoder("table", [Column("user")], tokens).save(tmp_path / text)
-    monkeypatch.undo()
-    assert Encoder.load(tmp_path / "3.5").texts()[0].to_list() == ["3.5"]
-    for text in ("3.0", "True"):
-        with pytest.raises(
-            DataError, match=r"tokens.parquet: it holds tokens such as '3.0'.*again"
-        ):
-            Encoder.load(tmp_path / text)
+    for version in (1, 3):
+        (folder / "encoder.json").write_text(json.dumps({**description, "format": version}))
+        with pytest.raises(DataError, match=f"the format is {version}, this version.* reads 2"):
+            Encoder.load(folder)
 
 
 def test_tokens_are_saved_with_their_counts(clicks, tmp_path):

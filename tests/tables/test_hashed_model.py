@@ -109,10 +109,10 @@ def test_what_needs_names_of_tokens_is_refused_in_one_line(tmp_path, model):
         assert "\n" not in str(caught.value)
 
 
-def test_encoders_that_do_not_fit(tmp_path, model):
+def test_encoders_that_do_not_fit(tmp_path, model, monkeypatch):
     path = tmp_path / "model" / "encoder.json"
+    monkeypatch.setattr("freqsgd.tables.encoder._checksum", lambda values: values["checksum"])
     described = json.loads(path.read_text())
-    del described["checksum"]  # as earlier versions wrote it
     for changed, message in (
         ({"version": 1}, "hashed by version 1"),  # other rows for 3.0
         ({"version": 2}, "hashed by version 2"),  # other rows for True

@@ -10,11 +10,11 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from freqsgd.tables.columns import plain_text
-from freqsgd.tables.frames import encode_frame, frame_columns, new_encoder, read_frame
+from freqsgd.tables.frames import encode_frame, frame_columns, new_encoder
 from freqsgd.tables.loading import load, open_stream
 from freqsgd.tables.spec import DataOptions, StreamOptions
 from freqsgd.tables.tokens import TokenTable
+from freqsgd.tables.values import plain_text, read_frame
 from tests.tables.slow_hash import slow_row
 
 ROWS = 60

@@ -9,7 +9,7 @@ import pytest
 from freqsgd.errors import DataError
 from freqsgd.inspection.document import inspect_data
 from freqsgd.inspection.options import InspectionOptions
-from freqsgd.tables.days import data_name, list_files, named_paths
+from freqsgd.tables.files import data_name, list_files, named_paths
 from freqsgd.tables.loading import load, open_stream
 from freqsgd.tables.spec import DataOptions, StreamOptions
 from tests.tables.days_of_files import frame_of, write

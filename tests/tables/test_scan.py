@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import csv
 import io
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freqsgd.tables.csv_rows import find_first_rows, find_rows
+from freqsgd.tables.csv_reader import find_rows
 
-FINDERS = pytest.mark.parametrize("find", [find_rows, find_first_rows])
+FINDERS = pytest.mark.parametrize("find", [find_rows, partial(find_rows, fast=False)])
 CELLS = st.text(alphabet='ab,"\n \té', max_size=5)
 
 
@@ -52,7 +53,7 @@ def test_a_row_that_is_cut_off_inside_quotes_is_not_whole(find):
 @settings(max_examples=200, deadline=None)
 def test_the_first_rows_are_found_without_numba_as_all_are_with_it(text, quoted):
     data = text.encode()
-    one, other = (find(data, ",", quoted=quoted) for find in (find_rows, find_first_rows))
+    one, other = (find_rows(data, ",", quoted=quoted, fast=fast) for fast in (True, False))
     for name in ("ends", "cells", "lines", "stops"):
         found, wanted = getattr(other, name), getattr(one, name)
         assert found.tolist() == wanted.tolist()

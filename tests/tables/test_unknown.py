@@ -5,14 +5,17 @@ from __future__ import annotations
 import random
 import warnings
 
+import numpy as np
 import polars as pl
 import pytest
 
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.sklearn import FMClassifier
+from freqsgd.tables.columns import Column
 from freqsgd.tables.loading import load, open_stream
 from freqsgd.tables.spec import DataOptions, StreamOptions
-from freqsgd.tables.unknown import ENOUGH, UnknownValues
+from freqsgd.tables.tokens import TokenTable
+from freqsgd.tables.vocabulary import ENOUGH, Lookup
 
 ROWS = 3 * ENOUGH
 
@@ -222,6 +225,5 @@ def test_estimators_check_what_they_predict(streaming):
 
 
 def test_no_rows_are_no_mistake():
-    unknown = UnknownValues("nowhere")
-    assert unknown.messages() == []
-    unknown.warn()
+    columns = [Column("user")]
+    assert Lookup(columns, TokenTable(), np.empty(0, np.int32)).messages() == []

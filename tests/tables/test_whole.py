@@ -12,10 +12,9 @@ import pytest
 from freqsgd.errors import DataError
 from freqsgd.inspection.document import inspect_data
 from freqsgd.inspection.options import InspectionOptions
-from freqsgd.tables.columns import NotWholeError, whole_floats, whole_number
-from freqsgd.tables.frames import read_frame, token_text
 from freqsgd.tables.loading import load, open_stream
 from freqsgd.tables.spec import DataOptions, StreamOptions
+from freqsgd.tables.values import NotWholeError, read_frame, token_text, whole_float, whole_floats
 
 NAN = math.nan
 EXACT = {np.float16: 2**11, np.float32: 2**24, np.float64: 2**53}
@@ -31,7 +30,7 @@ def test_whole_floats_become_integers_and_nan_a_missing_value(kind):
     assert whole_floats(lists).to_list() == [wanted, [], None]
     arrays = pl.Series([values.tolist()], dtype=pl.Array(pl.Series(values).dtype, len(values)))
     assert whole_floats(arrays).to_list() == [wanted]
-    assert [None if np.isnan(v) else whole_number(v) for v in values] == wanted
+    assert [None if np.isnan(v) else whole_float(v) for v in values] == wanted
     assert read_frame(values[:, None], ["a"])["a"].to_list() == wanted
 
 
@@ -42,7 +41,7 @@ def test_floats_that_may_stand_for_another_number_are_refused(kind):
         with pytest.raises(NotWholeError, match=f"whole numbers above {EXACT[kind]:,} apart"):
             whole_floats(values.cast(values.dtype))
     with pytest.raises(NotWholeError, match="apart"):
-        whole_number(above)
+        whole_float(above)
 
 
 @pytest.mark.parametrize("value", [0.5, -1e-9, math.inf])

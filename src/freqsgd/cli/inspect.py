@@ -24,7 +24,7 @@ from freqsgd.inspection.options import InspectionOptions
 from freqsgd.report import write_inspection
 from freqsgd.report.inspection import with_names
 from freqsgd.report.inspection_words import summarize
-from freqsgd.tables.days import named_paths
+from freqsgd.tables.files import named_paths
 
 __all__ = ["inspect_data", "print_inspection"]
 

@@ -94,8 +94,8 @@ def check_inputs(options: DataOptions | TextOptions | StreamOptions, out: Path |
     if out is not None:
         from freqsgd.runs.checkpoint import MODEL
         from freqsgd.runs.documents import RESULTS
-        from freqsgd.tables.days import named_paths
         from freqsgd.tables.encoder import DESCRIPTION, TOKENS
+        from freqsgd.tables.files import named_paths
 
         written = (MODEL, DESCRIPTION, TOKENS, RESULTS, REPORT)
         check_apart(out, written, [path for each in given if each for path in named_paths(each)])

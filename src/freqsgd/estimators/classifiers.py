@@ -43,14 +43,8 @@ from freqsgd.recommender.training import fit
 from freqsgd.runs.epochs import Progress
 from freqsgd.tables.dataset import Dataset
 from freqsgd.tables.encoder import Encoder
-from freqsgd.tables.frames import (
-    empty_encoder,
-    encode_frame,
-    frame_columns,
-    new_encoder,
-    read_frame,
-    token_text,
-)
+from freqsgd.tables.frames import empty_encoder, encode_frame, frame_columns, new_encoder
+from freqsgd.tables.values import read_frame, token_text
 from freqsgd.vectors.vectors import Neighbor, Vectors
 
 __all__ = ["DeepFMClassifier", "FMClassifier"]

@@ -22,7 +22,7 @@ from freqsgd.tables.checks import real_number, whole_number
 from freqsgd.tables.dataset import Dataset
 from freqsgd.tables.encoder import Encoder
 from freqsgd.tables.fields import Splits
-from freqsgd.tables.frames import is_missing, shown
+from freqsgd.tables.values import is_missing, shown
 
 _FEW_ROWS = 10  # of which all may well be distinct
 _LARGEST = float(np.finfo(np.float32).max)

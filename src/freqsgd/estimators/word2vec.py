@@ -10,11 +10,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from freqsgd.checks import real_number, whole_number
 from freqsgd.errors import DataError, InterruptedFitError
 from freqsgd.nn.word2vec import WordModel
 from freqsgd.optimizers import Rule
 from freqsgd.runs.checkpoint import MODEL
-from freqsgd.tables.checks import real_number, whole_number
 from freqsgd.vectors.vectors import Neighbor, Vectors
 from freqsgd.words.corpus import Corpus
 from freqsgd.words.folder import load_words, save_words

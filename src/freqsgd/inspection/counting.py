@@ -16,7 +16,8 @@ from freqsgd.runs.metrics import CLASSES, frequency_classes
 from freqsgd.tables.columns import MISSING, Column, tokens
 from freqsgd.tables.encoding import Progress
 from freqsgd.tables.fields import ABSENT, Field
-from freqsgd.tables.tokens import TokenTable, Vocabulary, codes_by_field
+from freqsgd.tables.tokens import TokenTable
+from freqsgd.tables.vocabulary import Vocabulary, codes_by_field
 
 _SAMPLE_ROWS = 1 << 20
 _SAMPLE_CODES = 1 << 26  # 256 MB
@@ -66,7 +67,7 @@ def count(
     so it is looked up for 1,048,576 rows that are drawn at random, or for all if there are no more.
     """
     min_count = source.min_count if min_count is None else min_count
-    vocabulary = Vocabulary(source.table)
+    vocabulary = Vocabulary(source.columns, source.table)
     starts = np.cumsum([0, *(column.width for column in source.columns)]).tolist()
     first, width = starts[:-1], starts[-1]
     sample = RowSample(min(_SAMPLE_ROWS, _SAMPLE_CODES // width), width)

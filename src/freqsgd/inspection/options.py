@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from freqsgd.checks import refuse_options, whole_number
 from freqsgd.errors import DataError
 from freqsgd.tables.catalog import known_dataset
-from freqsgd.tables.checks import refuse_options, whole_number
 from freqsgd.tables.spec import TableOptions
 
 __all__ = ["InspectionOptions"]

@@ -13,20 +13,21 @@ from numpy.typing import NDArray
 
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.inspection.options import InspectionOptions
+from freqsgd.prefetch import ahead
 from freqsgd.tables.catalog import known_dataset, locate
-from freqsgd.tables.coding import MalformedRows, SampleReader, TokenCoder
-from freqsgd.tables.columns import Column
-from freqsgd.tables.days import data_name, find_days, list_files
+from freqsgd.tables.columns import Column, table_columns
+from freqsgd.tables.encoding import Request
 from freqsgd.tables.fields import Field
-from freqsgd.tables.formats import open_reader, refuse_parquet
-from freqsgd.tables.frames import code_frame, shown
+from freqsgd.tables.files import data_name, find_days, list_files, open_reader, refuse_parquet
+from freqsgd.tables.frames import code_frame
 from freqsgd.tables.hashing import HashEncoder
-from freqsgd.tables.prefetch import ahead
 from freqsgd.tables.readers import Reader
-from freqsgd.tables.sources import Request, table_columns
+from freqsgd.tables.samples import MalformedRows, read_samples
 from freqsgd.tables.spec import DataOptions, parse_rows
 from freqsgd.tables.synthetic import generate_clicks
 from freqsgd.tables.tokens import TokenTable
+from freqsgd.tables.values import shown
+from freqsgd.tables.vocabulary import Vocabulary
 from freqsgd.words.files import has_text_name, text_name
 from freqsgd.words.loading import replaced_warning
 from freqsgd.words.spec import default_min_count, files_of_parts, is_wikitext
@@ -87,7 +88,7 @@ def _frame(name: str, frame: pl.DataFrame) -> Source:
     columns, table = tuple(map(Column, frame.columns)), TokenTable()
 
     def read() -> Codes:
-        yield code_frame(frame, columns, table, add=True), 1.0
+        yield code_frame(frame, Vocabulary(columns, table)), 1.0
 
     return Source(name, name, columns, table, read)
 
@@ -105,11 +106,10 @@ def _tables(
 
     def read() -> Codes:
         malformed = MalformedRows(bad_rows)
-        coder = TokenCoder(tuple(columns), table, add=True)
-        samples_of = SampleReader(tuple(columns), coder, malformed).read
+        coder = Vocabulary(columns, table)
         for reader, (_, before, share) in zip(readers, _with_shares(files), strict=True):
-            for samples in ahead(samples_of(reader)):
-                yield samples.codes, before + share * samples.done
+            for samples in ahead(read_samples(reader, coder, malformed)):
+                yield samples.ids, before + share * samples.done
         if malformed.count:
             warnings.warn(malformed.dropped(), DataWarning, stacklevel=2)
 

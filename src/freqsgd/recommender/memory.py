@@ -215,7 +215,8 @@ def reading_bytes(stream: Stream, rows: int | None) -> int:
     """
     from freqsgd.tables.click_log import BLOCK_ROWS
     from freqsgd.tables.clicks import ClickStream
-    from freqsgd.tables.readers import BLOCK_BYTES, block_rows
+    from freqsgd.tables.csv_reader import BLOCK_BYTES
+    from freqsgd.tables.readers import block_rows
 
     if rows is None:
         return _TEXT * BLOCK_BYTES

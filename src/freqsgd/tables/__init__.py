@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from freqsgd.tables.click_log import ClickLog
     from freqsgd.tables.clicks import ClickStream
     from freqsgd.tables.dataset import Dataset
-    from freqsgd.tables.fields import ABSENT, RARE, Field, Splits
+    from freqsgd.tables.fields import ABSENT, RARE, Chunk, Field, Position, Splits
     from freqsgd.tables.loading import load, open_stream
     from freqsgd.tables.spec import DataOptions, StreamOptions
-    from freqsgd.tables.stream import Chunk, Position, Stream
+    from freqsgd.tables.stream import Stream
 
 __all__ = [
     "ABSENT",
@@ -34,16 +34,11 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "ABSENT": "freqsgd.tables.fields",
-            "Chunk": "freqsgd.tables.stream",
+            **dict.fromkeys(__all__, "freqsgd.tables.fields"),
             "ClickLog": "freqsgd.tables.click_log",
             "ClickStream": "freqsgd.tables.clicks",
-            "DataOptions": "freqsgd.tables.spec",
             "Dataset": "freqsgd.tables.dataset",
-            "Field": "freqsgd.tables.fields",
-            "Position": "freqsgd.tables.stream",
-            "RARE": "freqsgd.tables.fields",
-            "Splits": "freqsgd.tables.fields",
+            "DataOptions": "freqsgd.tables.spec",
             "Stream": "freqsgd.tables.stream",
             "StreamOptions": "freqsgd.tables.spec",
             "load": "freqsgd.tables.loading",

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from freqsgd.checks import real_number, whole_number
 from freqsgd.errors import DataError
 from freqsgd.kernels.compiled import compiled, inlined
-from freqsgd.tables.checks import real_number, whole_number
 
 BLOCK_ROWS = 1 << 16
 _GENERATION = 1 << 32  # the unit in which phases are counted

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
 from freqsgd.tables.fields import PARTS
+from freqsgd.tables.readers import Block, Reader
 
 MISSING = ""  # the token of a missing value
 _WIDEST_BAG = 256
@@ -60,110 +62,6 @@ def quantile_edges(numbers: NDArray[np.float64], place: str) -> tuple[float, ...
     if len(numbers) == 0:
         raise DataError(f"{place} holds no numbers")
     return tuple(np.unique(np.quantile(numbers, np.arange(1, _BINS) / _BINS)).tolist())
-
-
-_WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]{0,18}))\.0+", re.ASCII)
-# Above these some whole numbers have no float of their own and were rounded to another's.
-_EXACT: dict[object, int] = {pl.Float16: 2**11, pl.Float32: 2**24, pl.Float64: 2**53}
-
-
-class NotWholeError(DataError):
-    """What is wrong with a float of a column, to be put after the column's name.
-
-    Attributes:
-        row: where it is among the values
-    """
-
-    def __init__(self, value: float, exact: int, row: int = 0) -> None:
-        self.row = row
-        super().__init__(
-            f"holds {value!r}, and floats of its type do not tell whole numbers above {exact:,} "
-            "apart: turn the column into integers or text"
-            if exact < abs(value) < math.inf
-            else f"holds {value!r}, which is not a category: name the column in numeric "
-            "(--numeric) to have its numbers put into bins, or turn it into text"
-        )
-
-
-def whole_floats(values: pl.Series) -> pl.Series:
-    """Return floats, or lists of floats, as integers; NaN becomes null. Others stay as they are.
-
-    Raises:
-        NotWholeError: a float is not a whole number, or so large that it may stand for another
-
-    Example:
-        >>> whole_floats(pl.Series([1.0, float("nan")])).to_list()
-        [1, None]
-    """
-    dtype = values.dtype
-    inner = dtype.inner if isinstance(dtype, pl.List | pl.Array) else dtype
-    if not inner.is_float():
-        return values
-    if isinstance(dtype, pl.Array):
-        values = values.arr.to_list()
-    in_lists = isinstance(values.dtype, pl.List)
-    exact = _EXACT[inner]
-    present = (values.explode() if in_lists else values).fill_nan(None)
-    wrong = (present != present.round()) | (present.abs() > exact)
-    if wrong.any():
-        value = present.filter(wrong)[0]
-        rows = values.list.contains(value) if in_lists else wrong
-        raise NotWholeError(value, exact, rows.arg_true()[0])
-    if in_lists:
-        return values.list.eval(pl.element().fill_nan(None).cast(pl.Int64))
-    return present.cast(pl.Int64)
-
-
-def whole_number(value: float | np.floating) -> int:
-    """Return the integer that a float of Python or numpy is; raise as ``whole_floats`` does."""
-    kind = value.dtype if isinstance(value, np.floating) else np.float64
-    exact, number = 2 ** (min(np.finfo(kind).nmant, 52) + 1), float(value)
-    if abs(number) > exact or number != int(number):
-        raise NotWholeError(number, exact)
-    return int(number)
-
-
-class UnusableError(DataError):
-    """What is wrong with a column, after its name."""
-
-
-def categories(values: pl.Series) -> pl.Series:
-    """Return values whose text in polars is their token: the same for the same value of any type.
-
-    Raises:
-        DataError: what is wrong with them, to be put after the column's name
-    """
-    dtype = values.dtype
-    if isinstance(dtype, pl.Array):
-        values, dtype = values.arr.to_list(), pl.List(dtype.inner)
-    inner: Any = dtype.inner if isinstance(dtype, pl.List) else dtype
-    if inner.is_nested() or inner in (pl.Binary, pl.Object):
-        raise UnusableError(
-            f"is of type {dtype}, which cannot be a category; use single values or lists of them"
-        )
-    wanted = pl.element() if isinstance(dtype, pl.List) else pl.col(values.name)
-    if isinstance(inner, pl.Datetime):
-        wanted = wanted.cast(pl.Datetime("us", inner.time_zone))
-    elif isinstance(inner, pl.Duration):
-        wanted = wanted.cast(pl.Duration("us")).to_physical()
-    else:
-        return whole_floats(values)
-    if isinstance(dtype, pl.List):
-        return values.list.eval(wanted)
-    return values.to_frame().select(wanted).to_series()
-
-
-def plain_text(text: str) -> str:
-    """Return the text of a value that is given as text, as ``tokens.value_text`` has it.
-
-    Example:
-        >>> [plain_text(text) for text in ("3.0", "-0.0", "True", "3.5", "03.0")]
-        ['3', '0', 'true', '3.5', '03.0']
-    """
-    if text in ("True", "False"):
-        return text.lower()
-    whole = _WHOLE.fullmatch(text)
-    return str(int(whole[1])) if whole and -(2**63) <= int(whole[1]) < 2**63 else text
 
 
 def is_unreadable(column: Column, dtype: pl.DataType) -> pl.Expr:
@@ -292,3 +190,117 @@ class Target:
         text = raw.str.strip_suffix("Z")
         times = (text.str.strptime(pl.Datetime("us"), form, strict=False) for form in _TIME_FORMATS)
         return pl.coalesce(number, *(time.to_physical().cast(pl.Float64) for time in times))
+
+
+_SAMPLE = 1 << 20  # values that quantiles are taken from, at most
+
+
+def table_columns(
+    readers: Sequence[Reader],
+    features: Sequence[str],
+    numeric: Sequence[str],
+    numeric_rule: str = "log",
+    others: Sequence[str] = (),
+    *,
+    whole: bool = True,
+) -> tuple[Column, ...]:
+    """Decide how the features and the numeric columns of tables become fields.
+
+    Args:
+        readers: of the tables
+        features: columns of categories, or of lists of them
+        numeric: columns of numbers
+        numeric_rule: how these are put into bins, "log" or "quantiles"
+        others: columns that must be there too
+        whole: whether all tables are checked, and all rows read to find the longest list. If not,
+            the first table is looked at, and a bag is as wide as the longest list in the first
+            block that has rows, or as lists of a fixed size are
+    """
+    schema, place = readers[0].schema(), readers[0].place
+    check_names(readers[0], list(schema), [*features, *numeric, *others])
+    columns = [Column(name, kind_of(place, name, schema[name])) for name in features]
+    columns += [Column(name, "number") for name in numeric]
+    if whole:
+        for reader in readers:
+            check_table(reader, columns, others)
+    for n, column in enumerate(columns):
+        if column.kind == "bag":
+            width = _longest_list(readers, column.name, whole=whole)
+            columns[n] = replace(column, width=width)
+        elif column.is_number and numeric_rule == "quantiles":
+            columns[n] = replace(column, edges=_quantiles(readers, column.name))
+    return tuple(columns)
+
+
+def _longest_list(readers: Sequence[Reader], name: str, *, whole: bool) -> int:
+    longest = 2  # as bag_width says
+    for reader in readers:
+        for block in reader.blocks([name]):
+            longest = max(longest, bag_width(block.frame[name], partial(_place, reader, block)))
+            if len(block.frame) and not whole:
+                return longest
+    return longest
+
+
+def _place(reader: Reader, block: Block, row: int) -> str:
+    return f"{reader.place}, {block.unit} {block.numbers[row]}"
+
+
+def _quantiles(readers: Sequence[Reader], name: str) -> tuple[float, ...]:
+    sample, step, seen = np.empty(0), 1, 0
+    for reader in readers:
+        for block in reader.blocks([name]):
+            values = finite_numbers(block.frame[name])
+            sample = np.concatenate([sample, values[-seen % step :: step]])
+            seen += len(values)
+            while len(sample) > _SAMPLE:
+                sample, step = sample[::2], 2 * step
+    return quantile_edges(sample, f"{readers[0].place}: column {name!r}")
+
+
+def kind_of(place: str, name: str, dtype: pl.DataType) -> str:
+    """Return whether the values of a column are a "category" each, or a "bag" of them."""
+    in_lists = isinstance(dtype, pl.List | pl.Array)
+    inner = dtype.inner if isinstance(dtype, pl.List | pl.Array) else dtype
+    if inner.is_nested() or inner in (pl.Binary, pl.Object):
+        raise DataError(
+            f"{place}: column {name!r} is of type {dtype}, which cannot be used as a feature; "
+            "use a column of single values or of lists of them"
+        )
+    return "bag" if in_lists else "category"
+
+
+def check_table(reader: Reader, columns: Sequence[Column], others: Sequence[str] = ()) -> None:
+    """Raise unless the table has these columns, with values of the right kind.
+
+    ``others`` are names of columns of single values: the label, what the split goes by.
+    """
+    if reader.layout:
+        check_names(reader, reader.layout, others)
+        return  # no header: rows that do not fit are malformed
+    schema, place = reader.schema(), reader.place
+    check_names(reader, list(schema), [*(column.name for column in columns), *others])
+    for name in others:
+        if kind_of(place, name, schema[name]) == "bag":
+            raise DataError(f"{place}: column {name!r} holds lists; it needs single values")
+    for column in columns:
+        dtype = schema[column.name]
+        if column.is_number:
+            if not (dtype.is_numeric() or dtype in (pl.String, pl.Boolean)):
+                raise DataError(f"{place}: column {column.name!r} is of type {dtype}, not numbers")
+        elif kind_of(place, column.name, dtype) != column.kind:
+            rule = "must hold single values, but holds lists"
+            if column.kind == "bag":
+                rule = "must hold lists, but holds none"
+            raise DataError(f"{place}: column {column.name!r} {rule}")
+
+
+def check_names(reader: Reader, found: Sequence[str], wanted: Sequence[str]) -> None:
+    """Raise unless all wanted names are among those found."""
+    there, names = set(found), list(found)
+    for name in wanted:
+        if name not in there:
+            close = difflib.get_close_matches(name, names, 1)
+            meant = f"Did you mean {close[0]!r}? " if close else ""
+            advice = reader.hint(names, name) or f"{meant}The columns are: {', '.join(names)}"
+            raise DataError(f"{reader.place}: there is no column {name!r}. {advice}")

@@ -43,7 +43,7 @@ class Dataset:
 
     @cached_property
     def token_counts(self) -> NDArray[np.int64]:
-        """How often each token occurs in the training rows, field after field."""
+        """Count how often each token occurs in the training rows, field after field."""
         counts, column = [], 0
         for field in self.fields:
             ids = self.ids[self.splits.train, column : column + field.width].reshape(-1)
@@ -56,7 +56,7 @@ class Dataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Tells it from other data, other labels and other training rows."""
+        """A digest that tells it from other data, other labels and other training rows."""
         digest = hashlib.blake2b(repr(self.fields).encode(), digest_size=16)
         weights = () if self.weights is None else (self.weights,)
         some = self.ids[:: 1 + self.rows // 100_000]
@@ -65,7 +65,7 @@ class Dataset:
         return digest.hexdigest()
 
     def summary(self) -> dict[str, Any]:
-        """What ``results.json`` says of it."""
+        """Return what ``results.json`` says of it."""
         return {
             "name": self.name,
             "rows": self.rows,

@@ -21,43 +21,37 @@ from numpy.typing import NDArray
 
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.files import read_file, read_json, write_whole
-from freqsgd.tables.coding import Coder, MalformedRows, SampleReader, Samples, TokenCoder
-from freqsgd.tables.columns import MISSING, Column, Target
-from freqsgd.tables.days import list_files
+from freqsgd.tables.columns import MISSING, Column, check_table
 from freqsgd.tables.dialect import BY_NAME, Dialect
 from freqsgd.tables.fields import Field
-from freqsgd.tables.formats import check_table, open_reader, refuse_parquet
+from freqsgd.tables.files import list_files, open_reader, refuse_parquet
 from freqsgd.tables.readers import Reader
-from freqsgd.tables.tokens import TokenTable, known_table
-from freqsgd.tables.unknown import UnknownValues
+from freqsgd.tables.samples import Coder, MalformedRows, read_samples
+from freqsgd.tables.tokens import TokenTable
+from freqsgd.tables.vocabulary import Lookup, known_table
 
 FORMAT = 2  # 1: 3.0 and 3 in text were two tokens
 DESCRIPTION = "encoder.json"
-_RESPELLED = r"^(-?[0-9]+\.0+|True|False)$"  # superset of what value_text changes
 _CHECKSUM = "checksum"  # of everything else in the file
 
 
 @dataclass(frozen=True)
 class Description:
-    """What the file says."""
+    """What the file says.
+
+    Attributes:
+        kind: the layout of the raw files
+        columns: the raw columns
+        dialect: how the raw files are laid out, where they are text
+        checksum: tells the file from others
+        values: all that is in the file
+    """
 
     kind: str
     columns: tuple[Column, ...]
-    values: dict[str, Any]  # all that is in the file
-    dialect: Dialect = BY_NAME
-
-    def __getitem__(self, name: str) -> Any:
-        return self.values[name]
-
-    @property
-    def checksum(self) -> str | None:
-        """Tells the file from others; None if it was written before there was one."""
-        found: str | None = self.values.get(_CHECKSUM)
-        return found
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """What stands under a name that need not be there."""
-        return self.values.get(name, default)
+    dialect: Dialect
+    checksum: str
+    values: dict[str, Any]
 
     @classmethod
     def read(cls, folder: Path) -> Description:
@@ -69,37 +63,20 @@ class Description:
         path = folder / DESCRIPTION
         with refusing_damage(path):
             values = read_json(read_file(path), dict)
-            found = values["format"]
-            if found not in (1, FORMAT):
+            if values["format"] != FORMAT:
                 raise DataError(
-                    f"{path}: the format is {found!r}, this version of freqsgd reads {FORMAT}; "
-                    "use the version that wrote it, or train again"
+                    f"{path}: the format is {values['format']!r}, this version of freqsgd reads "
+                    f"{FORMAT}; use the version that wrote it, or train again"
                 )
-            if _CHECKSUM in values and values[_CHECKSUM] != _checksum(values):
+            checksum = _checksum(values)
+            if values[_CHECKSUM] != checksum:
                 raise ValueError("it was changed after it was written: its checksum does not match")
-            columns = [
+            columns = (
                 Column(**{**column, "edges": tuple(column["edges"])})
                 for column in values["columns"]
-            ]
+            )
             dialect = Dialect(**values.get("dialect", {}))
-            return cls(values["kind"], tuple(columns), values, dialect)
-
-
-def write_description(
-    folder: Path,
-    kind: str,
-    columns: Sequence[Column],
-    more: dict[str, Any],
-    dialect: Dialect = BY_NAME,
-) -> str:
-    """Write the file into a folder; return its checksum."""
-    described = [asdict(column) for column in columns]
-    if dialect != BY_NAME:
-        more = {**more, "dialect": asdict(dialect)}
-    values = {"format": FORMAT, "kind": kind, "columns": described, **more}
-    values[_CHECKSUM] = _checksum(values)
-    write_whole(folder / DESCRIPTION, json.dumps(values, indent=1).encode())
-    return _checksum(values)
+            return cls(values["kind"], tuple(columns), dialect, checksum, values)
 
 
 def _checksum(values: dict[str, Any]) -> str:
@@ -149,8 +126,8 @@ class FileEncoder(ABC):
         )
 
     @abstractmethod
-    def coder(self, unknown: UnknownValues | None = None) -> Coder:
-        """Turns the columns of a block into ids; ``unknown`` counts tokens it does not know."""
+    def coder(self, place: str = "") -> Coder:
+        """Return what turns the columns of a block into ids; ``place`` is for its messages."""
 
     @property
     @abstractmethod
@@ -161,6 +138,16 @@ class FileEncoder(ABC):
     def save(self, folder: Path) -> str:
         """Write it into the folder; return the checksum of its files."""
 
+    def write_description(self, folder: Path, more: dict[str, Any]) -> str:
+        """Write ``encoder.json`` into the folder; return its checksum."""
+        columns = [asdict(column) for column in self.columns]
+        values = {"format": FORMAT, "kind": self.kind, "columns": columns, **more}
+        if self.dialect != BY_NAME:
+            values["dialect"] = asdict(self.dialect)
+        values[_CHECKSUM] = _checksum(values)
+        write_whole(folder / DESCRIPTION, json.dumps(values, indent=1).encode())
+        return str(values[_CHECKSUM])
+
     def open(self, path: Path, given: Dialect = BY_NAME) -> Reader:
         """Return the reader of a file, whose dialect may be another one."""
         return open_reader(path, given.beside(self.dialect), self.kind)
@@ -168,7 +155,7 @@ class FileEncoder(ABC):
     def encode_file(
         self, path: str, *, max_bad_rows: int = 0, dialect: Dialect = BY_NAME
     ) -> Iterator[NDArray[np.int32]]:
-        """Ids of the rows of a file, a folder or days, in order and a bounded number at a time.
+        """Yield ids of the rows of a file, a folder or days in order, a bounded number at a time.
 
         The files have the columns of those that the encoder was made from; labels may be missing.
         They are laid out as those were, unless the dialect says otherwise (``Dialect.beside``).
@@ -176,29 +163,19 @@ class FileEncoder(ABC):
         ``max_bad_rows``; below it they are left out, and a warning says where they are. Values that
         are not known are warned of and refused as ``docs/data.md`` says.
         """
-        malformed, unknown = MalformedRows(max_bad_rows), UnknownValues(path)
         files = list_files(path, dialect.beside(self.dialect))
         refuse_parquet(files, dialect)
-        for file in files:
-            check_table(self.open(file, dialect), self.columns)
-        for samples in self.read(files, malformed, unknown, dialect=dialect):
-            yield samples.codes
+        readers = [self.open(file, dialect) for file in files]
+        for reader in readers:
+            check_table(reader, self.columns)
+        malformed, coder = MalformedRows(max_bad_rows), self.coder(path)
+        for reader in readers:
+            for samples in read_samples(reader, coder, malformed):
+                yield samples.ids
         if malformed.count:
             warnings.warn(malformed.dropped(), DataWarning, stacklevel=2)
-        unknown.warn()
-
-    def read(
-        self,
-        files: Sequence[Path],
-        malformed: MalformedRows,
-        unknown: UnknownValues,
-        target: Target | None = None,
-        dialect: Dialect = BY_NAME,
-    ) -> Iterator[Samples]:
-        """The samples of files, whose codes are ids."""
-        reader = SampleReader(self.columns, self.coder(unknown), malformed, target)
-        for file in files:
-            yield from reader.read(self.open(file, dialect))
+        for message in coder.messages():
+            warnings.warn(message, DataWarning, stacklevel=2)
 
 
 TOKENS = "tokens.parquet"
@@ -231,10 +208,9 @@ class Encoder(FileEncoder):
         super().__init__(kind, columns, sizes.tolist(), dialect)
         self.min_count, self._tokens = min_count, tokens
 
-    def coder(self, unknown: UnknownValues | None = None) -> TokenCoder:
-        """Turns the columns of a block into ids."""
-        table, ids = self.known
-        return TokenCoder(self.columns, table, add=False, ids=ids, unknown=unknown)
+    def coder(self, place: str = "") -> Lookup:
+        """Return what turns the columns of a block into ids; ``place`` is for its messages."""
+        return Lookup(self.columns, *self.known, place)
 
     @property
     def fingerprint(self) -> str:
@@ -249,7 +225,7 @@ class Encoder(FileEncoder):
         digest = sha256(packed.getvalue()).hexdigest()
         write_whole(folder / TOKENS, packed.getvalue())
         more = {"min_count": self.min_count, "tokens_sha256": digest}
-        return write_description(folder, self.kind, self.columns, more, self.dialect)
+        return self.write_description(folder, more)
 
     @classmethod
     def load(cls, folder: Path) -> Encoder:
@@ -258,26 +234,17 @@ class Encoder(FileEncoder):
         Raises:
             DataError: it is not there, is damaged, or was written in another format
         """
-        description = Description.read(folder)
+        found = Description.read(folder)
         with refusing_damage(folder / DESCRIPTION):
-            digest, min_count = description["tokens_sha256"], description.get("min_count", 1)
+            digest, min_count = found.values["tokens_sha256"], found.values["min_count"]
         with refusing_damage(folder / TOKENS):
             packed = read_file(folder / TOKENS)
             if sha256(packed).hexdigest() != digest:
                 raise ValueError(f"its checksum is not the one in {DESCRIPTION}")
-            tokens = pl.read_parquet(packed)
-            if description["format"] == 1 and tokens["token"].str.contains(_RESPELLED).any():
-                raise DataError(
-                    f"{folder / TOKENS}: it holds tokens such as '3.0' or 'True', which this "
-                    "version of freqsgd reads as '3' and 'true'; use the version that wrote it, or "
-                    "train again"
-                )
-            return cls(
-                description.kind, description.columns, tokens, min_count, description.dialect
-            )
+            return cls(found.kind, found.columns, pl.read_parquet(packed), min_count, found.dialect)
 
     def tokens(self, field: int) -> list[str]:
-        """What the tokens of a field are called, by id: their texts, ``<rare>``, ``<missing>``.
+        """Return what the tokens of a field are called, by id: text, ``<rare>``, ``<missing>``.
 
         Where a text is ``<rare>`` or ``<missing>`` itself, it is the other that gets more brackets.
         """
@@ -287,7 +254,7 @@ class Encoder(FileEncoder):
         return [_unlike(texts, "<rare>"), *named]
 
     def called(self, field: int, text: str | None) -> str:
-        """What the token of a text is called; None is a missing value."""
+        """Return what the token of a text is called; None is a missing value."""
         return text or _unlike(self.texts()[field], "<missing>")
 
     @cached_property
@@ -299,11 +266,11 @@ class Encoder(FileEncoder):
         return {name: value for name, value in self.__dict__.items() if name != "known"}
 
     def texts(self) -> list[pl.Series]:
-        """The tokens of each field in the order of their ids, from 1 on."""
+        """Return the tokens of each field in the order of their ids, from 1 on."""
         return self._by_field("token")
 
     def counts(self) -> list[pl.Series]:
-        """How often these tokens were seen."""
+        """Return how often these tokens were seen."""
         return self._by_field("count")
 
     def _by_field(self, name: str) -> list[pl.Series]:
@@ -314,7 +281,7 @@ class Encoder(FileEncoder):
 
 
 def _unlike(texts: pl.Series, name: str) -> str:
-    """The name, in as many more brackets as it takes to be none of the texts."""
+    """Return the name, in as many more brackets as it takes to be none of the texts."""
     while name in texts:
         name = f"<{name}>"
     return name

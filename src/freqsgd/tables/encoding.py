@@ -1,24 +1,30 @@
-"""Encode files to arrays of ids and labels on disk, in bounded memory."""
+"""Encode the files that options name, once: ids and labels on disk, in bounded memory."""
 
 from __future__ import annotations
 
 import json
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.files import read_json
-from freqsgd.tables.cache import cached
-from freqsgd.tables.coding import MalformedRows, SampleReader, Samples, TokenCoder
+from freqsgd.prefetch import ahead
+from freqsgd.tables.cache import cached, file_key
+from freqsgd.tables.catalog import KnownDataset, known_dataset, locate
+from freqsgd.tables.columns import Column, Target, check_table, table_columns
 from freqsgd.tables.dataset import Dataset
 from freqsgd.tables.encoder import Encoder
 from freqsgd.tables.fields import (
     ABSENT,
+    Chunk,
     Field,
     Splits,
     split_at_random,
@@ -26,14 +32,15 @@ from freqsgd.tables.fields import (
     split_by_time,
     split_column,
 )
-from freqsgd.tables.prefetch import ahead
-from freqsgd.tables.sources import Request
-from freqsgd.tables.tokens import Vocabulary, to_ids
-from freqsgd.tables.unknown import UnknownValues
+from freqsgd.tables.files import data_name, list_files, open_reader, refuse_parquet
+from freqsgd.tables.readers import Reader
+from freqsgd.tables.samples import MalformedRows, read_samples, starts_of
+from freqsgd.tables.vocabulary import Vocabulary, to_ids
 
 if TYPE_CHECKING:
     from freqsgd.tables.spec import DataOptions
 
+_FORMAT = 4  # of the encoded samples: raised when they change, so that old ones are made anew
 Progress = Callable[[str, int, int | None], None]  # stage, done, total
 
 IDS, LABELS, ORDER = "ids.bin", "labels.bin", "order.bin"  # int32, uint8, float64
@@ -41,24 +48,117 @@ SUMMARY = "summary.json"
 _BLOCK_BYTES = 1 << 24
 
 
-def encode(source: Request, folder: Path, progress: Progress | None = None) -> None:
+@dataclass(frozen=True)
+class Request:
+    """The files that options name; what is in them is looked at only for the columns."""
+
+    options: DataOptions
+    name: str
+    known: KnownDataset | None  # None: files that name their columns
+    files: tuple[Path, ...]
+    validation: tuple[Path, ...] = ()
+    test: tuple[Path, ...] = ()
+
+    @classmethod
+    def of(cls, options: DataOptions) -> Request:
+        """Find the files."""
+        if options.path is None:
+            known = known_dataset(options.dataset or "synthetic")
+            return cls(options, known.name, known, (locate(known),))
+        own = [
+            list_files(path, options.dialect) if path else ()
+            for path in (options.path, options.validation_path, options.test_path)
+        ]
+        refuse_parquet(chain(*own), options.dialect)
+        options = options.without_types(open_reader(own[0][0], options.dialect))
+        return cls(options, data_name(str(options.path)), None, *own)
+
+    @property
+    def kind(self) -> str:
+        """The layout of the files, as for an Encoder."""
+        return self.known.name if self.known else "table"
+
+    @property
+    def min_count(self) -> int:
+        """How often a token must be seen to have an id of its own."""
+        own = self.options.min_count
+        return own if own is not None else self.known.min_count if self.known else 1
+
+    def open(self, path: Path) -> Reader:
+        """Return the reader of one of the files."""
+        return open_reader(path, self.options.dialect, self.kind)
+
+    def key(self) -> dict[str, Any]:
+        """Return what the encoded samples depend on."""
+        options = self.options
+        same = ("label", "features", "numeric", "numeric_rule", "positive_above", "split")
+        return {
+            "format": _FORMAT,
+            "kind": self.kind,
+            "files": [
+                [file_key(path) for path in files]
+                for files in (self.files, self.validation, self.test)
+            ],
+            **{name: getattr(options, name) for name in same},
+            "min_count": self.min_count,
+            "max_bad_rows": options.max_bad_rows,
+            "dialect": asdict(options.dialect),
+        }
+
+    @cached_property
+    def target(self) -> Target:
+        """What labels and splits are made from."""
+        options = self.options
+        by, column = split_column(options.split)
+        label, above = options.label, options.positive_above
+        if self.known:
+            label, above = self.known.label, self.known.positive_above if above is None else above
+        assert label
+        return Target(
+            label,
+            above,
+            time=column if by == "time" else None,
+            part=column if by == "column" else None,
+        )
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """How columns become fields, by a look into the files."""
+        options, others = self.options, self.target.columns()
+        readers = [self.open(path) for path in self.files]
+        if self.known:
+            check_table(readers[0], (), others)
+            integers = (Column(name, "integer") for name in self.known.integers)
+            return (*integers, *map(Column, self.known.features))
+        columns = table_columns(
+            readers, options.features, options.numeric, options.numeric_rule, others
+        )
+        for path in (*self.validation, *self.test):
+            check_table(self.open(path), columns, others)
+        return columns
+
+
+def encode(request: Request, folder: Path, progress: Progress | None = None) -> None:
     """Write ids, labels, what the split goes by, the encoder and a summary into the folder.
 
-    The summary has the numbers of rows of the source's files, of its validation files and of its
+    The summary has the numbers of rows of the request's files, of its validation files and of its
     test files, and says what was dropped and what values of the latter two are unknown.
     """
-    malformed = MalformedRows(source.options.max_bad_rows)
+    malformed = MalformedRows(request.options.max_bad_rows)
     with _Writer(folder) as writer:
-        encoder = _encode_and_rank(source, writer, malformed, progress)
+        encoder = _encode_and_rank(request, writer, malformed, progress)
         rows, warned = [writer.rows], []
-        for files in (source.validation, source.test):
-            unknown = UnknownValues(str(_place(files)) if files else "")
-            for samples in encoder.read(files, malformed, unknown, source.target):
-                writer.write(samples)
-            warned += unknown.messages()
+        for files in (request.validation, request.test):
+            if files:
+                coder = encoder.coder(str(_place(files)))
+                for path in files:
+                    table = request.open(path)
+                    for samples in read_samples(table, coder, malformed, request.target):
+                        writer.write(samples)
+                warned += coder.messages()
+                if writer.rows == sum(rows):
+                    raise DataError(f"{files[0]}: there are no rows")
             rows.append(writer.rows - sum(rows))
-            if files and rows[-1] == 0:
-                raise DataError(f"{files[0]}: there are no rows")
     encoder.save(folder)
     summary = {"rows": rows, "dropped": malformed.dropped(), "unknown": warned}
     (folder / SUMMARY).write_text(json.dumps(summary), encoding="utf-8")
@@ -78,12 +178,12 @@ class _Writer:
         for file in self._files:
             file.close()
 
-    def write(self, samples: Samples) -> None:
+    def write(self, samples: Chunk) -> None:
         """Append samples."""
-        arrays = (samples.codes, samples.labels, samples.order)
+        arrays = (samples.ids, samples.labels, samples.order)
         for file, array in zip(self._files, arrays, strict=True):
             file.write(np.ascontiguousarray(array).data)
-        self.rows += len(samples.codes)
+        self.rows += len(samples.ids)
         self.positives += int(samples.labels.sum())
 
     def number(self, ids: NDArray[np.int32], width: int, progress: Progress | None) -> None:
@@ -100,41 +200,37 @@ class _Writer:
 
 
 def _encode_and_rank(
-    source: Request, writer: _Writer, malformed: MalformedRows, progress: Progress | None
+    request: Request, writer: _Writer, malformed: MalformedRows, progress: Progress | None
 ) -> Encoder:
-    """Write the samples of the source's files, and number their tokens."""
-    vocabulary = Vocabulary()
-    coder = TokenCoder(source.columns, vocabulary.table, add=True)
-    reader = SampleReader(source.columns, coder, malformed, source.target)
-    sizes = [path.stat().st_size for path in source.files]
-    for index, path in enumerate(source.files):
-        for samples in ahead(reader.read(source.open(path))):
-            vocabulary.count(samples.codes)
+    """Write the samples of the request's files, and number their tokens."""
+    columns, options = request.columns, request.options
+    vocabulary = Vocabulary(columns)
+    sizes = [path.stat().st_size for path in request.files]
+    for index, path in enumerate(request.files):
+        samples_of = read_samples(request.open(path), vocabulary, malformed, request.target)
+        for samples in ahead(samples_of):
+            vocabulary.count(samples.ids)
             writer.write(samples)
             if progress:
                 done = sum(sizes[:index]) + round(samples.done * sizes[index])
                 progress("encoding", done, sum(sizes))
-    _check_labels(source, writer)
-    tokens, ids = vocabulary.rank(source.columns, source.min_count)
-    del vocabulary, coder, reader  # which hold every text
-    writer.number(ids, sum(column.width for column in source.columns), progress)
-    return Encoder(source.kind, source.columns, tokens, source.min_count, source.options.dialect)
-
-
-def _place(files: Sequence[Path]) -> Path:
-    return files[0] if len(files) == 1 else files[0].parent
-
-
-def _check_labels(source: Request, writer: _Writer) -> None:
-    place = _place(source.files)
+    place = _place(request.files)
     if writer.rows == 0:
         raise DataError(f"{place}: there are no rows")
     if writer.positives in (0, writer.rows):
         label = int(writer.positives > 0)
         raise DataError(
-            f"{place}: all {writer.rows:,} labels ({source.target.label!r}) are {label}, so there "
+            f"{place}: all {writer.rows:,} labels ({request.target.label!r}) are {label}, so there "
             "is nothing to learn; is this the right column?"
         )
+    tokens, ids = vocabulary.rank(request.min_count)
+    del vocabulary, samples_of  # which hold every text
+    writer.number(ids, starts_of(columns)[-1], progress)
+    return Encoder(request.kind, columns, tokens, request.min_count, options.dialect)
+
+
+def _place(files: Sequence[Path]) -> Path:
+    return files[0] if len(files) == 1 else files[0].parent
 
 
 _PARTS = ("train", "validation", "test")
@@ -163,7 +259,7 @@ def load_files(options: DataOptions, progress: Progress | None = None) -> Datase
 
 
 def encoded_folder(request: Request, progress: Progress | None = None) -> Path:
-    """The folder of the encoded samples."""
+    """Return the folder of the encoded samples, encoding them now if need be."""
     return cached(
         request.name,
         request.key(),

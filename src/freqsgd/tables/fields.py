@@ -1,8 +1,9 @@
-"""Fields of a sample, the ids that mean something in each, and which samples are for what."""
+"""Fields of a sample, chunks of samples, and which samples are for what."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +45,41 @@ class Splits:
     test: NDArray[np.int64]
 
 
+class Position(NamedTuple):
+    """A place in a stream."""
+
+    file: int  # among the stream's files, from 0; a generated day counts as a file
+    row: int  # raw rows or lines of that file up to there
+    dropped: int = 0  # malformed rows that were left out up to there
+
+
+def _none() -> NDArray[Any]:
+    return np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive examples of one file; none, where all rows of a part of it are malformed."""
+
+    ids: NDArray[np.int32]  # (rows, columns), C order; ids of each field start at 0
+    labels: NDArray[np.uint8]  # (rows,), 0 or 1; empty if they were not asked for
+    day: int
+    file: int
+    numbers: NDArray[np.int64]  # (rows,): of the raw row or line, from 1, where each example is
+    done: float  # the part of the asked days that is read, from 0 to 1
+    dropped: int  # malformed rows left out so far
+    malformed: NDArray[np.int64] = field(default_factory=_none)  # numbers of those among these
+    order: NDArray[np.float64] = field(default_factory=_none)  # what a split goes by, if any
+
+    def position(self, row: int) -> Position:
+        """Return where to go on after one of the examples."""
+        number = int(self.numbers[row])
+        later = len(self.malformed) - np.searchsorted(self.malformed, number)
+        return Position(self.file, number, self.dropped - int(later))
+
+
 def split_column(split: str) -> tuple[str, str]:
-    """What a split goes by: "random", "time" or "column", and the name of the column."""
+    """Return what a split goes by: "random", "time" or "column", and the name of the column."""
     kind, _, column = split.partition(":")
     if split == "random" or (kind in ("time", "column") and column):
         return kind, column
@@ -71,7 +105,7 @@ def split_at_random(rows: int, seed: int, own: tuple[int, int] = (0, 0)) -> Spli
 
 
 def split_by_time(times: NDArray[np.float64]) -> Splits:
-    """The oldest 80% to learn from, the next 10% to choose by, the newest 10% to report on."""
+    """Take the oldest 80% to learn from, the next 10% to choose by, the newest 10% to report on."""
     order = np.argsort(times, kind="stable")
     tenth = _tenth(len(times))
     cuts = (len(times) - 2 * tenth, len(times) - tenth)
@@ -79,7 +113,7 @@ def split_by_time(times: NDArray[np.float64]) -> Splits:
 
 
 def split_by_part(parts: NDArray[np.float64]) -> Splits:
-    """The rows whose part is 0, 1 and 2."""
+    """Take the rows whose part is 0, 1 and 2."""
     rows = [np.flatnonzero(parts == part) for part in range(3)]
     for name, found in zip(("train", "validation", "test"), rows, strict=True):
         if len(found) == 0:

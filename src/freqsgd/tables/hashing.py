@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,20 +11,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from freqsgd.errors import DataError, DataWarning
+from freqsgd.errors import DataError
 from freqsgd.kernels.compiled import compiled, inlined
-from freqsgd.tables.coding import fill_bags, raw_places
 from freqsgd.tables.columns import Column, bag_lists, number_bins, tokens
 from freqsgd.tables.dialect import BY_NAME, Dialect
-from freqsgd.tables.encoder import (
-    DESCRIPTION,
-    Description,
-    Encoder,
-    FileEncoder,
-    refusing_damage,
-    write_description,
-)
+from freqsgd.tables.encoder import DESCRIPTION, Description, Encoder, FileEncoder, refusing_damage
 from freqsgd.tables.readers import Block
+from freqsgd.tables.samples import Coder, fill_bags, raw_places, starts_of
 from freqsgd.tables.tokens import (
     is_integer,
     joined,
@@ -34,7 +26,6 @@ from freqsgd.tables.tokens import (
     whole_words,
     word_at,
 )
-from freqsgd.tables.unknown import UnknownValues
 
 VERSION = 3  # 1: 3.0 was hashed by its bytes; 2: True was
 
@@ -72,7 +63,7 @@ def _text_hash(key: Any, words: Any, start: Any, stop: Any) -> Any:
 
 @compiled
 def hash_integers(values: Any, missing: Any, field: Any, rows: Any, out: Any) -> None:
-    """Rows of integers of a field.
+    """Find the rows of integers of a field.
 
     ``missing`` says of each value whether it is missing; it is empty where none is.
     """
@@ -87,7 +78,7 @@ def hash_integers(values: Any, missing: Any, field: Any, rows: Any, out: Any) ->
 
 @compiled
 def hash_rows(words: Any, stops: Any, places: Any, rows: Any, out: Any) -> None:
-    """Rows of the cells of rows of text.
+    """Find the rows of the cells of rows of text.
 
     ``words`` and ``stops`` hold the text as ``whole_words`` and ``joined`` do. Cell k of a row is a
     token of field ``places[0, k]``, one of ``rows[places[0, k]]`` rows, which is put at
@@ -121,7 +112,7 @@ _LARGEST_CODE = 2**63 - 1
 _NONE = np.empty(0, np.bool_)
 
 
-class HashCoder:
+class HashCoder(Coder):
     """Hashes the tokens of each field to rows of its table.
 
     Args:
@@ -130,17 +121,17 @@ class HashCoder:
     """
 
     def __init__(self, columns: Sequence[Column], rows: Sequence[int]) -> None:
-        self.columns, self.rows = columns, np.array(rows, np.int64)
-        self.raw = [column.name for column in columns if column.kind == "category"]
-        self._starts = np.cumsum([0, *(column.width for column in columns)]).tolist()
-        self._cut: set[str] = set()  # bags of which it was said that lists were cut off
+        self.columns, self.rows = tuple(columns), np.array(rows, np.int64)
+        self.raw = frozenset(column.name for column in columns if column.kind == "category")
+        self._starts = starts_of(columns)
+        self._longest: dict[str, int] = {}  # lists of bags that are cut off
 
     def code(self, block: Block) -> NDArray[np.int32]:
-        """Ids of all rows: a column each, and ``width`` columns for a bag."""
+        """Return ids of all rows: a column each, and ``width`` columns for a bag."""
         ids = np.empty((len(block.numbers), self._starts[-1]), np.int32)
-        raw: set[str] = set()
+        raw: Collection[str] = ()
         if block.raw is not None and self.raw:
-            raw = set(self.raw)
+            raw = self.raw
             places = raw_places(block.raw, self.columns, raw, self._starts)
             hash_rows(whole_words(block.raw.data), block.raw.stops, places, self.rows, ids)
         parsed = [(n, column) for n, column in enumerate(self.columns) if column.name not in raw]
@@ -151,17 +142,23 @@ class HashCoder:
                 self._hash(some[column.name], field, place[:, self._starts[field] :])
         return ids
 
-    def faults(self, block: Block, codes: NDArray[np.int32]) -> Iterator[tuple[int, str]]:
-        """None: any text can be hashed."""
-        return iter(())
+    def messages(self) -> list[str]:
+        """Return what to warn of, once all rows are read: lists that were cut off."""
+        return [
+            f"column {column.name!r} has a list of {self._longest[column.name]:,} tokens; those "
+            f"beyond the first {column.width} of a list, the most at the start of the data, are "
+            "cut off"
+            for column in self.columns
+            if column.name in self._longest
+        ]
 
     def _values(self, column: Column, frame: pl.DataFrame) -> pl.Expr:
-        """What is hashed: numbers as they are, anything else as text."""
+        """Return what is hashed: numbers as they are, anything else as text."""
         dtype = frame.schema[column.name]
         if column.is_number:
             return number_bins(column).cast(pl.Int64)
         if column.kind == "bag":
-            self._warn_of_long_lists(frame[column.name], column)
+            self._note_long_lists(frame[column.name], column)
             return bag_lists(column, dtype)
         return pl.col(column.name) if dtype.is_numeric() else tokens(column, dtype)
 
@@ -183,22 +180,14 @@ class HashCoder:
             hash_rows(whole_words(data), stops.reshape(-1, 1), place, self.rows, ids)
         return ids[:, 0]
 
-    def _warn_of_long_lists(self, lists: pl.Series, column: Column) -> None:
-        if column.name in self._cut or not isinstance(lists.dtype, pl.List):
-            return
-        longest = lists.list.len().max()
+    def _note_long_lists(self, lists: pl.Series, column: Column) -> None:
+        longest = lists.list.len().max() if isinstance(lists.dtype, pl.List) else None
         if isinstance(longest, int) and longest > column.width:
-            self._cut.add(column.name)
-            warnings.warn(
-                f"column {column.name!r} has a list of {longest:,} tokens; those beyond the first "
-                f"{column.width} of a list, the most at the start of the data, are cut off",
-                DataWarning,
-                stacklevel=2,
-            )
+            self._longest[column.name] = max(longest, self._longest.get(column.name, 0))
 
 
 def _fits(values: pl.Series) -> bool:
-    """Whether all values are integers of 64 bits."""
+    """Return whether all values are integers of 64 bits."""
     if values.dtype not in (pl.UInt64, pl.Int128, pl.UInt128):
         return values.dtype.is_integer()
     low, high = values.min(), values.max()
@@ -206,7 +195,7 @@ def _fits(values: pl.Series) -> bool:
 
 
 def _as_integers(values: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Integers, and which of them are missing; read-only, so that they are of one type."""
+    """Return integers, and which of them are missing; read-only, so that they are of one type."""
     missing = _NONE
     if values.null_count():
         missing, values = values.is_null().to_numpy(), values.fill_null(0)
@@ -237,8 +226,8 @@ class HashEncoder(FileEncoder):
     ) -> None:
         super().__init__(kind, columns, rows, dialect)
 
-    def coder(self, unknown: UnknownValues | None = None) -> HashCoder:
-        """Turns the columns of a block into ids; no token is unknown."""
+    def coder(self, place: str = "") -> HashCoder:
+        """Return what turns the columns of a block into ids; no token is unknown."""
         return HashCoder(self.columns, [field.size for field in self.fields])
 
     @property
@@ -250,7 +239,7 @@ class HashEncoder(FileEncoder):
         """Write ``encoder.json`` into the folder; return its checksum."""
         rows = [field.size for field in self.fields]
         more = {"encoding": "hash", "version": VERSION, "rows": rows}
-        return write_description(folder, self.kind, self.columns, more, self.dialect)
+        return self.write_description(folder, more)
 
     @classmethod
     def load(cls, folder: Path) -> HashEncoder:
@@ -259,19 +248,18 @@ class HashEncoder(FileEncoder):
         Raises:
             DataError: it is not there, is damaged, or tokens were hashed in another way
         """
-        description = Description.read(folder)
+        found = Description.read(folder)
         with refusing_damage(folder / DESCRIPTION):
-            if description["version"] != VERSION:
+            if found.values["version"] != VERSION:
                 raise DataError(
                     f"{folder / DESCRIPTION}: tokens were hashed by version "
-                    f"{description['version']!r}, this version of freqsgd hashes by {VERSION}; use "
-                    "the version that wrote it, or train again"
+                    f"{found.values['version']!r}, this version of freqsgd hashes by {VERSION}; "
+                    "use the version that wrote it, or train again"
                 )
-            rows = description["rows"]
-            return cls(description.columns, rows, description.kind, description.dialect)
+            return cls(found.columns, found.values["rows"], found.kind, found.dialect)
 
 
 def open_encoder(folder: Path) -> Encoder | HashEncoder:
-    """What turns raw columns into the ids of a model, of either kind."""
-    hashed = Description.read(folder).get("encoding") == "hash"
+    """Load what turns raw columns into the ids of a model, of either kind."""
+    hashed = Description.read(folder).values.get("encoding") == "hash"
     return HashEncoder.load(folder) if hashed else Encoder.load(folder)

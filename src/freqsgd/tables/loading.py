@@ -1,25 +1,22 @@
-"""Load a table or open a stream, as options ask for it."""
+"""Load a table or open a stream, as options ask for it.
+
+Libraries that read files are imported when there are files to read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from freqsgd.errors import DataError
-from freqsgd.tables.days import Day, data_name, find_days, list_files
-from freqsgd.tables.dialect import BY_NAME, Dialect
-from freqsgd.tables.formats import open_reader, refuse_parquet
+from freqsgd.tables.dialect import Dialect
+from freqsgd.tables.files import list_files, open_reader, refuse_parquet
 from freqsgd.tables.spec import DataOptions, StreamOptions, parse_rows
 from freqsgd.tables.synthetic import clicks_dataset, generate_clicks
 
 if TYPE_CHECKING:
-    from freqsgd.tables.clicks import ClickStream
     from freqsgd.tables.dataset import Dataset
-    from freqsgd.tables.day_files import FileStream
-    from freqsgd.tables.encoder import Encoder
-    from freqsgd.tables.hashing import HashEncoder
     from freqsgd.tables.stream import Stream
 
 
@@ -42,13 +39,13 @@ def load(
         ((1000, 2), 800)
     """
     options.check()
-    if options.path is None and options.dataset in (None, "synthetic"):
+    if options.name == "synthetic":
         clicks = generate_clicks(options.samples, tail=options.tail)
         return clicks_dataset(clicks, options.split_seed)
     try:
         from freqsgd.tables.encoding import load_files
     except ImportError as error:
-        raise DataError(f"files are read with {error.name}: pip install 'freqsgd[cli]'") from error
+        raise _missing(error) from error
     return load_files(options, progress)
 
 
@@ -59,16 +56,25 @@ def open_stream(options: StreamOptions) -> Stream:
         DataError: it is not there, cannot be used, or the options do not fit together
     """
     options.check()
-    if options.path is None:
-        return _generate(options)
     try:
-        return _open_files(options, options.path)
+        if options.path is not None:
+            from freqsgd.tables.stream import open_days
+
+            return open_days(options)
+        from freqsgd.tables.clicks import CLICKS_SMALL, ClickStream
     except ImportError as error:
-        raise DataError(f"files are read with {error.name}: pip install 'freqsgd[cli]'") from error
+        raise _missing(error) from error
+    log, name = options.clicks or CLICKS_SMALL, options.dataset or "clicks"
+    rows = parse_rows(options.hash_rows, log.feature_names) if options.hash_rows else None
+    return ClickStream(log, rows, name)
+
+
+def _missing(error: ImportError) -> DataError:
+    return DataError(f"files are read with {error.name}: pip install 'freqsgd[cli]'")
 
 
 def describe(dataset: Dataset) -> list[tuple[str, str]]:
-    """Facts about loaded samples: what, and how much."""
+    """Return facts about loaded samples: what, and how much."""
     splits = dataset.splits
     parts = (len(splits.train), len(splits.validation), len(splits.test))
     summary = dataset.summary()
@@ -87,11 +93,10 @@ def describe(dataset: Dataset) -> list[tuple[str, str]]:
 
 
 def cache_place(options: DataOptions) -> Path | None:
-    """The folder of the encoded samples; None for generated ones, which are not kept."""
+    """Return the folder of the encoded samples; None for generated ones, which are not kept."""
     if options.path is None and options.dataset == "synthetic":
         return None
-    from freqsgd.tables.encoding import encoded_folder
-    from freqsgd.tables.sources import Request
+    from freqsgd.tables.encoding import Request, encoded_folder
 
     return encoded_folder(Request.of(options))
 
@@ -106,59 +111,3 @@ def file_columns(path: str, dialect: Dialect) -> tuple[list[tuple[str, str]], st
     reader = open_reader(first, dialect)
     columns = reader.shown_columns()
     return columns, reader.hint([name for name, _ in columns])
-
-
-def _generate(options: StreamOptions) -> ClickStream:
-    from freqsgd.tables.click_log import CLICKS_SMALL
-    from freqsgd.tables.clicks import ClickStream
-
-    log, name = options.clicks or CLICKS_SMALL, options.dataset or "clicks"
-    rows = parse_rows(options.hash_rows, log.feature_names) if options.hash_rows else None
-    return ClickStream(log, rows, name)
-
-
-def _open_files(options: StreamOptions, path: str) -> FileStream:
-    from freqsgd.tables.columns import Target
-    from freqsgd.tables.day_files import FileStream, readable_days
-
-    known = None if options.dictionary is None else _dictionary(Path(options.dictionary))
-    kind, dialect = (known.kind, known.dialect) if known else ("table", BY_NAME)
-    dialect = options.dialect.beside(dialect)
-    days = find_days(path, allow_missing=options.allow_missing_days, dialect=dialect)
-    files = [file for day in days for file in day.files]
-    refuse_parquet(files, options.dialect)
-    open_file = partial(open_reader, dialect=dialect, kind=kind)
-    options = options.without_types(open_file(files[0]))
-    assert options.label
-    days, skipped = readable_days(days, open_file, skip_bad_files=options.skip_bad_files)
-    if known:
-        known.dialect = dialect  # saved with the model that is trained
-    return FileStream(
-        data_name(path) or "stream",
-        days,
-        known or _hashed(options, days),
-        Target(options.label, options.positive_above),
-        max_bad_rows=options.max_bad_rows,
-        skip_bad_files=options.skip_bad_files,
-        skipped=skipped,
-    )
-
-
-def _dictionary(folder: Path) -> Encoder | HashEncoder:
-    from freqsgd.tables.encoder import DESCRIPTION
-    from freqsgd.tables.hashing import open_encoder
-
-    if not (folder / DESCRIPTION).is_file():
-        raise DataError(f"--dictionary must name the folder of a trained model: {folder} is none")
-    return open_encoder(folder)
-
-
-def _hashed(options: StreamOptions, days: tuple[Day, ...]) -> HashEncoder:
-    from freqsgd.tables.hashing import HashEncoder
-    from freqsgd.tables.sources import table_columns
-
-    rows = parse_rows(options.hash_rows, [*options.features, *options.numeric])
-    readers = [open_reader(path, options.dialect) for day in days for path in day.files]
-    label = [str(options.label)]
-    columns = table_columns(readers, options.features, options.numeric, others=label, whole=False)
-    return HashEncoder(columns, rows, dialect=options.dialect)

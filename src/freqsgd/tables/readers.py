@@ -1,8 +1,7 @@
-"""Read tables of any format in blocks of rows; polars is imported when it is needed."""
+"""Read tables in blocks of rows: frames and Parquet files; polars is imported when needed."""
 
 from __future__ import annotations
 
-import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,15 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from freqsgd.errors import DamagedFileError, DataError
-from freqsgd.files import open_text
-from freqsgd.tables.csv_rows import Header, Rows, find_header, find_rows, read_header, whole_rows
-from freqsgd.tables.dialect import TextFormat, separator_hint
+from freqsgd.errors import DamagedFileError
 
 if TYPE_CHECKING:
     import polars as pl
 
-BLOCK_BYTES = 1 << 24  # of text
 # A block costs a look at all of its row group, so that many small ones would be slow.
 BLOCK_ROWS, _BLOCK_CELLS = 1 << 19, 1 << 24
 _FRAME_ROWS = 1 << 18
@@ -195,129 +190,3 @@ def block_rows(columns: int) -> int:
     """Of a block, a power of 2: blocks of few columns and of many take about the same memory."""
     most = _BLOCK_CELLS // max(columns, 1)
     return int(min(BLOCK_ROWS, 1 << max(most.bit_length() - 1, 0)))
-
-
-class TextReader(Reader):
-    """Reads a file of delimited text in blocks of whole rows, with their line numbers."""
-
-    def __init__(self, path: Path, form: TextFormat) -> None:
-        self.path, self.place, self.form, self.typed = path, str(path), form, form.typed
-        self.layout = form.layouts[0] if form.layouts else ()
-
-    def schema(self) -> pl.Schema:
-        """Names and types of the columns, from the first rows of the file."""
-        import polars as pl
-
-        header = read_header(self.path, self.form)
-        return pl.Schema({name: _dtype(header, name) for name in header.names})
-
-    def shown_columns(self) -> list[tuple[str, str]]:
-        """Names and types of the columns, without the import of polars."""
-        header = read_header(self.path, self.form)
-        return [(n, "List(String)" if n in header.lists else "text") for n in header.names]
-
-    def hint(self, found: list[str], wanted: str | None = None) -> str:
-        """Return a sentence that names another separator, if the header seems to have one."""
-        separator = self.form.separator
-        return separator_hint(separator.join(found), separator, lambda cells: wanted in cells)
-
-    def _blocks(self, columns: list[str], raw: list[str], after: int) -> Iterator[Block]:
-        """Blocks whose cells are text, "" where they are empty."""
-        path, header = self.path, None
-        with open_text(path) as file:
-            for rows in whole_rows(path, file, self.form, find_rows, BLOCK_BYTES, BLOCK_BYTES):
-                skipped = 0
-                if header is None:
-                    header = find_header(path, rows, self.form, [*columns, *raw])
-                    skipped = header.rows
-                yield self._parse(rows, skipped, header, columns, raw)
-        if header is None:
-            raise DamagedFileError(f"{path}: the file is empty; write it again")
-
-    def _parse(
-        self, rows: Rows, skipped: int, header: Header, columns: list[str], raw: list[str]
-    ) -> Block:
-        """Leave out the header, blank lines and malformed rows; turn the rest into columns."""
-        names, cells, first = header.names, rows.found.cells, rows.first_lines()
-        blank = rows.lengths() == 1
-        if len(names) == 1:
-            blank[:] = False  # the line is a row whose cell is empty
-        wrong = (cells != len(names)) & ~blank
-        wrong[:skipped] = False
-        faults = {
-            int(row): f"{cells[row]} columns, expected {len(names)}"
-            for row in np.flatnonzero(wrong)
-        }
-        keep = ~wrong & ~blank
-        keep[:skipped] = False
-        for row in _not_utf8(rows, keep):
-            faults[row] = "not UTF-8 text"
-            keep[row] = False
-        data, stops, quoted = rows.data, rows.found.stops, self.form.quoted
-        if not keep.all():
-            runs = np.flatnonzero(np.diff(keep, prepend=False, append=False)).reshape(-1, 2)
-            data = b"".join(rows.text(start, stop) for start, stop in runs.tolist())
-            stops = find_rows(data, self.form.parsed_separator, quoted=quoted).stops
-        text = None
-        if quoted and b'"' in data:
-            columns = list(dict.fromkeys([*columns, *raw]))
-        else:
-            text = RawText(data, stops.reshape(-1, len(names)), names)
-        frame = self._frame(data, header, columns)
-        if frame is None or (columns and len(frame) != np.count_nonzero(keep)):
-            raise DataError(
-                f"{self.path}: lines {first[0]} to {rows.lines + rows.found.lines[-1]} cannot be "
-                "taken apart; look for stray quotes there"
-            )
-        malformed = [_place(rows, row, faults[row]) for row in sorted(faults)]
-        return Block(frame, text, first[keep], "line", malformed, rows.done)
-
-    def _frame(self, data: bytes, header: Header, columns: list[str]) -> pl.DataFrame | None:
-        """Columns of text, or of lists of it; None if the rows cannot be taken apart."""
-        import polars as pl
-
-        if not data or not columns:
-            return pl.DataFrame(schema={name: _dtype(header, name) for name in columns})
-        scan = pl.scan_csv(
-            io.BytesIO(data),
-            has_header=False,
-            schema=dict.fromkeys(header.names, pl.String()),
-            separator=self.form.parsed_separator,
-            quote_char='"' if self.form.quoted else None,
-            empty_string_is_null=False,
-        )
-        lists = [pl.col(name).str.split(" ") for name in columns if name in header.lists]
-        present = pl.element().filter(pl.element() != "")
-        try:
-            frame = scan.select(columns).collect()
-        except pl.exceptions.ComputeError:
-            return None
-        return frame.with_columns(each.list.eval(present) for each in lists) if lists else frame
-
-
-def _dtype(header: Header, name: str) -> pl.DataType:
-    """The type of a column."""
-    import polars as pl
-
-    return pl.List(pl.String()) if name in header.lists else pl.String()
-
-
-def _not_utf8(rows: Rows, keep: NDArray[np.bool_]) -> list[int]:
-    """Which of the rows to keep are not UTF-8 text."""
-    if rows.data.isascii() or _is_utf8(rows.data):
-        return []
-    return [row for row in np.flatnonzero(keep).tolist() if not _is_utf8(rows.text(row, row + 1))]
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _place(rows: Rows, row: int, fault: str) -> tuple[int, str, str]:
-    first, last = int(rows.first_lines()[row]), rows.lines + int(rows.found.lines[row])
-    place = f"line {first}" if first == last else f"lines {first} to {last}"
-    return first, place, fault

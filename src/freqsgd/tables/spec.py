@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from freqsgd.checks import refuse_options
 from freqsgd.errors import DataError
 from freqsgd.tables.catalog import table_dataset
-from freqsgd.tables.checks import refuse_options
 from freqsgd.tables.dialect import Dialect, split_type
 from freqsgd.tables.fields import split_column
 from freqsgd.tables.synthetic import TAILS

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from freqsgd.checks import real_number, whole_number
 from freqsgd.errors import DataError
-from freqsgd.tables.checks import real_number, whole_number
 from freqsgd.theory.checks import Array
 from freqsgd.theory.distributions import check_tail, token_distribution
 from freqsgd.theory.improvement import Corollary, corollary

@@ -13,12 +13,12 @@ from urllib.parse import quote, unquote
 import numpy as np
 from numpy.typing import NDArray
 
+from freqsgd.checks import whole_number
 from freqsgd.errors import DataError
 from freqsgd.files import check_target, read_json
 from freqsgd.nn.fm import FM
 from freqsgd.recommender.folder import has_tokens, load_dictionary, load_model
 from freqsgd.runs.checkpoint import check_folder, holds_words
-from freqsgd.tables.checks import whole_number
 from freqsgd.tables.columns import Column
 from freqsgd.tables.encoder import Encoder
 from freqsgd.vectors.files import (

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freqsgd.checks import whole_number
 from freqsgd.errors import DataError
-from freqsgd.tables.checks import whole_number
 
 PARTS = ("train", "validation", "test")
 UNKNOWN_WORD = "<unk>"

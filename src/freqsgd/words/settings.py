@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freqsgd.checks import real_number, whole_number
 from freqsgd.errors import DataError
 from freqsgd.optimizers import OPTIMIZERS, Optimizer, Rule
-from freqsgd.tables.checks import real_number, whole_number
 
 TEXT_MODELS = ("cbow", "skipgram")
 LOSSES = ("softmax", "negative")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from freqsgd.checks import refuse_options
 from freqsgd.errors import DataError
 from freqsgd.tables.catalog import text_dataset
-from freqsgd.tables.checks import refuse_options
 from freqsgd.words.files import list_text_files
 
 GENERATED = "zipf-text"

@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.kernels.compiled import compiled, inlined
-from freqsgd.tables.prefetch import ahead
+from freqsgd.prefetch import ahead
 from freqsgd.tables.tokens import TokenTable
 from freqsgd.words.corpus import UNKNOWN_WORD
 from freqsgd.words.files import read_text_blocks

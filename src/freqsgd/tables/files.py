@@ -1,21 +1,71 @@
-"""Find the files that a path names: a file, a folder, files of days, or wildcards."""
+"""Find the files that a path names, by days if these are asked for, and open them by kind."""
 
 from __future__ import annotations
 
 import glob
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from freqsgd.errors import DataError
 from freqsgd.files import no_file
-from freqsgd.tables.dialect import BY_NAME, Dialect
-from freqsgd.tables.formats import SUFFIXES, data_suffix, open_reader
+from freqsgd.tables.catalog import file_layout
+from freqsgd.tables.csv_reader import TextReader
+from freqsgd.tables.dialect import BY_NAME, Dialect, TextFormat
+from freqsgd.tables.readers import ParquetReader, Reader
+
+_TEXT = {
+    ".csv": TextFormat(",", quoted=True),
+    ".tsv": TextFormat("\t"),
+    ".txt": TextFormat("\t"),
+    ".inter": TextFormat("\t", typed=True),
+}
+_PARQUET = ".parquet"
+SUFFIXES = (*(suffix + packed for suffix in _TEXT for packed in ("", ".gz")), _PARQUET)
+
+
+def open_reader(path: Path, dialect: Dialect = BY_NAME, kind: str = "table") -> Reader:
+    """Return the reader of a file, by the end of its name; of a text file, also by the dialect.
+
+    Nothing is read yet.
+
+    Args:
+        path: of the file
+        dialect: how it is laid out if it is text; goes before a known dataset's layout
+        kind: a dataset that is known by name, or a "table"
+    """
+    layout, suffix = file_layout(kind), data_suffix(path)
+    if layout and dialect == BY_NAME:
+        return TextReader(path, layout)
+    if suffix == _PARQUET:
+        return ParquetReader(path)
+    if not suffix and dialect.separator is None:
+        raise DataError(
+            f"{path}: cannot tell what kind of file this is; its name must end with one of "
+            f"{', '.join(SUFFIXES)}, or say with --separator what stands between its cells"
+        )
+    form = _TEXT.get(suffix.removesuffix(".gz")) or TextFormat(str(dialect.separator))
+    return TextReader(path, form if dialect == BY_NAME else form.spoken(dialect))
+
+
+def data_suffix(path: Path) -> str:
+    """Return the end of a data file's name, which tells its kind; "" for any other file."""
+    suffix = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower()
+    return suffix if suffix in SUFFIXES else ""
+
+
+def refuse_parquet(files: Iterable[Path], dialect: Dialect) -> None:
+    """Raise if a dialect that the user gave has no meaning for one of the files."""
+    for path in files:
+        if dialect != BY_NAME and data_suffix(path) == _PARQUET:
+            flag = "--columns" if dialect.separator is None else "--separator"
+            raise DataError(f"{path}: {flag} is for text files; a Parquet file tells its columns")
 
 
 def list_files(path: str, dialect: Dialect = BY_NAME) -> tuple[Path, ...]:
@@ -41,7 +91,7 @@ def named_paths(path: str) -> list[Path]:
 
 
 def data_name(path: str) -> str:
-    """What data is called: the last part of its path that has no wildcards."""
+    """Return what data is called: the last part of its path that has no wildcards."""
     if Path(path).exists() or not glob.has_magic(path):
         return Path(path).resolve().name.partition(".")[0]
     plain = [part for part in Path(path).absolute().parts if not glob.has_magic(part)]
@@ -49,7 +99,7 @@ def data_name(path: str) -> str:
 
 
 def _data_files(folder: Path) -> tuple[Path, ...]:
-    """The data files of a folder, which are of one kind."""
+    """List the data files of a folder, which are of one kind."""
     entries = sorted(entry for entry in folder.iterdir() if data_suffix(entry))
     for entry in entries:
         if entry.exists() and not (entry.is_file() or entry.is_dir()):
@@ -65,7 +115,7 @@ def _data_files(folder: Path) -> tuple[Path, ...]:
 
 
 def _some_files(folder: Path) -> tuple[Path, ...]:
-    """The data files of a folder, of which there must be some."""
+    """List the data files of a folder, of which there must be some."""
     if files := _data_files(folder):
         return files
     raise DataError(f"{folder}: the folder holds no file that ends with {', '.join(SUFFIXES)}")
@@ -82,7 +132,7 @@ class Day:
 def find_days(
     path: str, *, allow_missing: bool = False, dialect: Dialect = BY_NAME
 ) -> tuple[Day, ...]:
-    """The days that a path names, in the natural order of their names: 2 comes before 10.
+    """Find the days that a path names, in the natural order of their names: 2 comes before 10.
 
     With wildcards every match, a file or a folder of files, is a day; so is every folder in a
     folder, or every file in it, or a single file.
@@ -99,7 +149,7 @@ def find_days(
 
 
 def _places(path: str) -> list[Path]:
-    """A file or folder for each day."""
+    """Find a file or folder for each day."""
     if Path(path).is_file():
         return [Path(path)]
     if Path(path).is_dir():
@@ -114,7 +164,7 @@ def _places(path: str) -> list[Path]:
 
 
 def _inside(folder: Path) -> list[Path]:
-    """The folders in a folder if they hold the data, else its files."""
+    """List the folders in a folder if they hold the data, else its files."""
     entries = [entry for entry in folder.iterdir() if not _is_hidden(entry)]
     folders = [entry for entry in entries if entry.is_dir()]
     files = [entry for entry in entries if entry.is_file() and data_suffix(entry)]
@@ -127,7 +177,7 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def _is_hidden(path: Path) -> bool:
-    """Whether it is one of the files that tools leave beside data."""
+    """Return whether it is one of the files that tools leave beside data."""
     return path.name.startswith((".", "_"))
 
 
@@ -139,7 +189,7 @@ def _files(place: Path, dialect: Dialect) -> tuple[Path, ...]:
 
 
 def _names(places: Sequence[Path]) -> list[str]:
-    """By which the places differ: paths from the folder that they share."""
+    """Name places by what they differ in: paths from the folder that they share."""
     shared = os.path.commonpath([place.parent.absolute() for place in places])
     return [_without_suffix(place.absolute().relative_to(shared), place) for place in places]
 
@@ -149,30 +199,43 @@ def _without_suffix(name: Path, place: Path) -> str:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Sorts names by the numbers in them."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _parts(name)]
+    """Return the key that sorts names by the numbers in them."""
+    parts = re.split(r"([0-9]+)", name)
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts if part]
 
 
-def _parts(name: str) -> list[str]:
-    return [part for part in re.split(r"([0-9]+)", name) if part]
+def _day_number(match: re.Match[str]) -> int:
+    return date(int(match[1]), int(match[3]), int(match[4])).toordinal()
+
+
+def _day_text(match: re.Match[str], day: int) -> str:
+    return date.fromordinal(day).strftime(match[2].join(("%Y", "%m", "%d")))
+
+
+def _number(match: re.Match[str]) -> int:
+    return int(match[0])
+
+
+def _number_text(match: re.Match[str], number: int) -> str:
+    return f"{number:0{len(match[0])}}"
 
 
 _DATE = re.compile(r"(?<![0-9])([0-9]{4})([-_]?)([0-9]{2})\2([0-9]{2})(?![0-9])")
-_NUMBER = re.compile(r"[0-9]+")
+_COUNTED = ((_DATE, _day_number, _day_text), (re.compile(r"[0-9]+"), _number, _number_text))
 _SHOWN = 5
 
 
 class _Numbered(NamedTuple):
-    """A name and the one number or date in it by which it differs from the others."""
+    """A name, and the one date or number in it by which it differs from the others."""
 
-    name: str
     number: int
+    name: str
     spell: Callable[[int], str]  # the name with another number
 
 
 def check_gaps(path: str, names: Sequence[str], *, allow_missing: bool) -> None:
-    """Raise if names that are alike but for one number or date skip one, or have one twice."""
-    numbered = sorted(_dated(names) or _counted(names), key=lambda each: each.number)
+    """Raise if names that are alike but for one date or number skip one, or have one twice."""
+    numbered = next(filter(None, (_numbered(names, *kind) for kind in _COUNTED)), [])
     missing: list[str] = []
     for before, after in pairwise(numbered):
         if before.number == after.number:
@@ -189,46 +252,38 @@ def check_gaps(path: str, names: Sequence[str], *, allow_missing: bool) -> None:
         )
 
 
-def _dated(names: Sequence[str]) -> list[_Numbered]:
-    """By their dates; nothing unless each has one, and all else is the same."""
-    found = [list(_DATE.finditer(name)) for name in names]
-    if not all(len(dates) == 1 for dates in found):
+def _numbered(
+    names: Sequence[str],
+    pattern: re.Pattern[str],
+    number: Callable[[re.Match[str]], int],
+    text: Callable[[re.Match[str], int], str],
+) -> list[_Numbered]:
+    """Sort names by the one match of a pattern in which they differ; [] if they differ in more.
+
+    Args:
+        names: of days
+        pattern: a date or a number
+        number: counts what the pattern matches
+        text: writes another number as what was matched is written
+    """
+    found = [list(pattern.finditer(name)) for name in names]
+    if len({len(matches) for matches in found}) > 1:
         return []
-    matches = [dates[0] for dates in found]
+    columns = (each for each in zip(*found, strict=True) if len({match[0] for match in each}) > 1)
+    matches = next(columns, ())
+    if len({_put(match, "*") for match in matches}) != 1:
+        return []
+
+    def spelled(match: re.Match[str], other: int) -> str:
+        return _put(match, text(match, other))
+
     try:
-        days = [date(int(match[1]), int(match[3]), int(match[4])).toordinal() for match in matches]
-    except ValueError:
+        return sorted(
+            _Numbered(number(match), match.string, partial(spelled, match)) for match in matches
+        )
+    except ValueError:  # there is no such date
         return []
-    return _alike([*map(_dated_name, names, matches, days)], matches)
-
-
-def _dated_name(name: str, match: re.Match[str], day: int) -> _Numbered:
-    form = match[2].join(("%Y", "%m", "%d"))
-    return _Numbered(name, day, lambda n: _put(match, date.fromordinal(n).strftime(form)))
-
-
-def _counted(names: Sequence[str]) -> list[_Numbered]:
-    """By the one number in which they differ; nothing if they differ in more."""
-    found = [list(_NUMBER.finditer(name)) for name in names]
-    if len({len(numbers) for numbers in found}) > 1:
-        return []
-    columns = [
-        matches for matches in zip(*found, strict=True) if len({match[0] for match in matches}) > 1
-    ]
-    if len(columns) != 1:
-        return []
-    return _alike([*map(_counted_name, names, columns[0])], columns[0])
-
-
-def _counted_name(name: str, match: re.Match[str]) -> _Numbered:
-    digits = len(match[0])
-    return _Numbered(name, int(match[0]), lambda n: _put(match, f"{n:0{digits}}"))
 
 
 def _put(match: re.Match[str], text: str) -> str:
     return match.string[: match.start()] + text + match.string[match.end() :]
-
-
-def _alike(numbered: list[_Numbered], matches: Sequence[re.Match[str]]) -> list[_Numbered]:
-    """All, or nothing if the names differ in anything else."""
-    return numbered if len({_put(match, "*") for match in matches}) == 1 else []

@@ -1,14 +1,18 @@
-"""Find the rows and the header of delimited text, without polars."""
+"""Read delimited text in blocks of whole rows, with their line numbers.
+
+polars and Numba are imported for the rows only, not for the header.
+"""
 
 from __future__ import annotations
 
 import csv
+import io
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +21,12 @@ from freqsgd.errors import DamagedFileError, DataError
 from freqsgd.files import open_text
 from freqsgd.kernels.compiled import compiled
 from freqsgd.tables.dialect import TextFormat, separator_hint, split_type, written
+from freqsgd.tables.readers import Block, RawText, Reader
 
+if TYPE_CHECKING:
+    import polars as pl
+
+BLOCK_BYTES = 1 << 24
 _NO_QUOTE = 256  # no byte
 _NEWLINE = ord("\n")
 
@@ -60,36 +69,20 @@ class FoundRows:
     stops: NDArray[np.int32]  # of the cells of all rows
 
 
-def find_rows(data: bytes, separator: str, *, quoted: bool) -> FoundRows:
-    """The rows that are whole. A row ends at a newline; outside quotes, if these have a meaning."""
+def find_rows(data: bytes, separator: str, *, quoted: bool, fast: bool = True) -> FoundRows:
+    """Find the rows that are whole; a newline ends a row, unless it is inside quotes.
+
+    Quotes mean nothing unless ``quoted``. It does without Numba, whose import takes a second,
+    unless it is to be ``fast``.
+    """
     stops = np.empty(len(data), np.int32)  # pages that are never written to cost nothing
     most = data.count(b"\n")
     ends, lines = np.empty(most, np.int64), np.empty(most, np.int64)
     cells = np.empty(most, np.int32)
     quote = ord('"') if quoted else _NO_QUOTE
-    text = np.frombuffer(data, np.uint8)
-    rows, stopped = _compiled(text, ord(separator), quote, stops, ends, cells, lines)
+    text, find = (np.frombuffer(data, np.uint8), _compiled) if fast else (data, _find_rows)
+    rows, stopped = find(text, ord(separator), quote, stops, ends, cells, lines)
     return FoundRows(ends[:rows], cells[:rows], lines[:rows], stops[:stopped])
-
-
-def find_first_rows(data: bytes, separator: str, *, quoted: bool) -> FoundRows:
-    """Return what ``find_rows`` does, without Numba, whose import takes a second.
-
-    It is for the start of a file: a byte takes it several times as long.
-    """
-    text = np.frombuffer(data, np.uint8)
-    is_quote = text == (ord('"') if quoted else _NO_QUOTE)
-    outside = np.cumsum(is_quote, dtype=np.int32) % 2 == 0
-    newlines = text == _NEWLINE
-    stops = np.flatnonzero(outside & (newlines | (text == ord(separator)))).astype(np.int32)
-    last = np.flatnonzero(newlines[stops])  # stops at which a row ends
-    ends = stops[last].astype(np.int64) + 1
-    return FoundRows(
-        ends,
-        cells=np.diff(last, prepend=-1).astype(np.int32),
-        lines=np.cumsum(newlines, dtype=np.int64)[ends - 1],
-        stops=stops[: last[-1] + 1] if len(last) else stops[:0],
-    )
 
 
 _LONGEST_ROW = 1 << 24
@@ -123,9 +116,9 @@ def whole_rows(
     path: Path,
     file: BinaryIO,
     form: TextFormat,
-    find: Callable[..., FoundRows],
-    first: int,
-    most: int,
+    block_bytes: int,
+    *,
+    fast: bool = True,
 ) -> Iterator[Rows]:
     """Read block after block, each cut at the end of its last whole row.
 
@@ -133,14 +126,13 @@ def whole_rows(
         path: of the file, for messages
         file: opened at its start
         form: of the file
-        find: finds the rows: ``find_rows`` or ``find_first_rows``
-        first: bytes of a block; while no row ends, the next one is as long as all before it
-        most: bytes of a block at most
+        block_bytes: of a block; while no row ends, the next one is as long as all before it
+        fast: whether rows are found by the compiled function
     """
     size, lines, rest, more = path.stat().st_size, 0, b"", True
     while more:
         try:
-            wanted = min(max(first, len(rest)), most)
+            wanted = min(max(block_bytes, len(rest)), max(block_bytes, BLOCK_BYTES))
             block = file.read(wanted)
             position = (getattr(file, "fileobj", None) or file).tell()  # in the packed file
         except (OSError, EOFError, zlib.error) as error:
@@ -158,7 +150,7 @@ def whole_rows(
             data = data.replace(b"\r\n", b"\n")
         if form.parsed_separator != form.separator:
             data = data.replace(form.separator.encode(), form.parsed_separator.encode())
-        found = find(data, form.parsed_separator, quoted=form.quoted)
+        found = find_rows(data, form.parsed_separator, quoted=form.quoted, fast=fast)
         end, ended = (found.ends[-1], int(found.lines[-1])) if len(found.ends) else (0, 0)
         if end < len(data):  # inside quotes
             data, rest = data[:end], data[end:] + rest
@@ -183,7 +175,7 @@ def _check_start(path: Path, start: bytes) -> bytes:
     return start.removeprefix(_BOM)
 
 
-_FIRST_BYTES, _MOST_BYTES = 1 << 16, 1 << 24  # that are read at once, until a row ends
+_FIRST_BYTES = 1 << 13  # that are read for a header, and then twice that, until a row ends
 
 
 @dataclass(frozen=True)
@@ -198,7 +190,7 @@ class Header:
 def read_header(path: Path, form: TextFormat) -> Header:
     """Return the columns of a file, of which only the start is read."""
     with open_text(path) as file:
-        for rows in whole_rows(path, file, form, find_first_rows, _FIRST_BYTES, _MOST_BYTES):
+        for rows in whole_rows(path, file, form, _FIRST_BYTES, fast=False):
             return find_header(path, rows, form)
     raise DamagedFileError(f"{path}: the file is empty; write it again")
 
@@ -267,3 +259,129 @@ def _check_first_row(path: Path, rows: Rows, form: TextFormat) -> None:
             f"{place}: this row names the columns: leave out --columns, or if a model remembers "
             f"them, say --separator {written(form.separator)} alone"
         )
+
+
+class TextReader(Reader):
+    """Reads a file of delimited text in blocks of whole rows, with their line numbers."""
+
+    def __init__(self, path: Path, form: TextFormat) -> None:
+        self.path, self.place, self.form, self.typed = path, str(path), form, form.typed
+        self.layout = form.layouts[0] if form.layouts else ()
+
+    def schema(self) -> pl.Schema:
+        """Names and types of the columns, from the first rows of the file."""
+        import polars as pl
+
+        header = read_header(self.path, self.form)
+        return pl.Schema({name: _dtype(header, name) for name in header.names})
+
+    def shown_columns(self) -> list[tuple[str, str]]:
+        """Names and types of the columns, without the import of polars."""
+        header = read_header(self.path, self.form)
+        return [(n, "List(String)" if n in header.lists else "text") for n in header.names]
+
+    def hint(self, found: list[str], wanted: str | None = None) -> str:
+        """Return a sentence that names another separator, if the header seems to have one."""
+        separator = self.form.separator
+        return separator_hint(separator.join(found), separator, lambda cells: wanted in cells)
+
+    def _blocks(self, columns: list[str], raw: list[str], after: int) -> Iterator[Block]:
+        """Blocks whose cells are text, "" where they are empty."""
+        path, header = self.path, None
+        with open_text(path) as file:
+            for rows in whole_rows(path, file, self.form, BLOCK_BYTES):
+                skipped = 0
+                if header is None:
+                    header = find_header(path, rows, self.form, [*columns, *raw])
+                    skipped = header.rows
+                yield self._parse(rows, skipped, header, columns, raw)
+        if header is None:
+            raise DamagedFileError(f"{path}: the file is empty; write it again")
+
+    def _parse(
+        self, rows: Rows, skipped: int, header: Header, columns: list[str], raw: list[str]
+    ) -> Block:
+        """Leave out the header, blank lines and malformed rows; turn the rest into columns."""
+        names, cells, first = header.names, rows.found.cells, rows.first_lines()
+        blank = rows.lengths() == 1
+        if len(names) == 1:
+            blank[:] = False  # the line is a row whose cell is empty
+        wrong = (cells != len(names)) & ~blank
+        wrong[:skipped] = False
+        faults = {
+            int(row): f"{cells[row]} columns, expected {len(names)}"
+            for row in np.flatnonzero(wrong)
+        }
+        keep = ~wrong & ~blank
+        keep[:skipped] = False
+        for row in _not_utf8(rows, keep):
+            faults[row] = "not UTF-8 text"
+            keep[row] = False
+        data, stops, quoted = rows.data, rows.found.stops, self.form.quoted
+        if not keep.all():
+            runs = np.flatnonzero(np.diff(keep, prepend=False, append=False)).reshape(-1, 2)
+            data = b"".join(rows.text(start, stop) for start, stop in runs.tolist())
+            stops = find_rows(data, self.form.parsed_separator, quoted=quoted).stops
+        text = None
+        if quoted and b'"' in data:
+            columns = list(dict.fromkeys([*columns, *raw]))
+        else:
+            text = RawText(data, stops.reshape(-1, len(names)), names)
+        frame = self._frame(data, header, columns)
+        if frame is None or (columns and len(frame) != np.count_nonzero(keep)):
+            raise DataError(
+                f"{self.path}: lines {first[0]} to {rows.lines + rows.found.lines[-1]} cannot be "
+                "taken apart; look for stray quotes there"
+            )
+        malformed = [_place(rows, row, faults[row]) for row in sorted(faults)]
+        return Block(frame, text, first[keep], "line", malformed, rows.done)
+
+    def _frame(self, data: bytes, header: Header, columns: list[str]) -> pl.DataFrame | None:
+        """Columns of text, or of lists of it; None if the rows cannot be taken apart."""
+        import polars as pl
+
+        if not data or not columns:
+            return pl.DataFrame(schema={name: _dtype(header, name) for name in columns})
+        scan = pl.scan_csv(
+            io.BytesIO(data),
+            has_header=False,
+            schema=dict.fromkeys(header.names, pl.String()),
+            separator=self.form.parsed_separator,
+            quote_char='"' if self.form.quoted else None,
+            empty_string_is_null=False,
+        )
+        lists = [pl.col(name).str.split(" ") for name in columns if name in header.lists]
+        present = pl.element().filter(pl.element() != "")
+        try:
+            frame = scan.select(columns).collect()
+        except pl.exceptions.ComputeError:
+            return None
+        return frame.with_columns(each.list.eval(present) for each in lists) if lists else frame
+
+
+def _dtype(header: Header, name: str) -> pl.DataType:
+    """The type of a column."""
+    import polars as pl
+
+    return pl.List(pl.String()) if name in header.lists else pl.String()
+
+
+def _not_utf8(rows: Rows, keep: NDArray[np.bool_]) -> list[int]:
+    """Which of the rows to keep are not UTF-8 text."""
+    if rows.data.isascii() or _is_utf8(rows.data):
+        return []
+    return [row for row in np.flatnonzero(keep).tolist() if not _is_utf8(rows.text(row, row + 1))]
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _place(rows: Rows, row: int, fault: str) -> tuple[int, str, str]:
+    first, last = int(rows.first_lines()[row]), rows.lines + int(rows.found.lines[row])
+    place = f"line {first}" if first == last else f"lines {first} to {last}"
+    return first, place, fault
