@@ -58,7 +58,7 @@ def open_stream(options: StreamOptions) -> Stream:
     options.check()
     try:
         if options.path is not None:
-            from freqsgd.tables.stream import open_days
+            from freqsgd.tables.day_files import open_days
 
             return open_days(options)
         from freqsgd.tables.clicks import CLICKS_SMALL, ClickStream
