@@ -81,12 +81,8 @@ class ShardedRun(StreamRun):
         self.sharding = sharding
         self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
         self.leads = self.rank == 0
-        fields = stream.fields
-        self.layout = Layout(
-            tuple(field.size for field in fields),
-            tuple(field.width for field in fields),
-            settings.vector_dim,
-        )
+        sizes, widths = zip(*((field.size, field.width) for field in stream.fields), strict=True)
+        self.layout = Layout(sizes, widths, settings.vector_dim)
 
     def begin(self) -> None:
         """Build model and optimizer anew, or refuse what does not fit."""
@@ -229,17 +225,14 @@ class ShardedRun(StreamRun):
 
     def save_model(self, folder: Path, description: dict[str, Any]) -> None:
         """Write the model, its tables in shards."""
-        layout, settings = self.layout, self.settings
+        settings = self.settings
         description = description | {"shards": self._save_rows(folder), "by": launcher()}
-        shape: dict[str, Any] = {
-            "sizes": layout.sizes,
-            "widths": layout.widths,
-            "dim": layout.dim,
-            **settings.kind.options(settings.hidden, settings.dropout),
-        }
+        options = settings.kind.options(settings.hidden, settings.dropout)
         if self.leads:
-            dense, name = self._dense(), settings.model
-            model_folder.write_folder(folder, dense, name, shape, self.stream, description)
+            dense, shape = self._dense(), {**asdict(self.layout), **options}
+            model_folder.write_folder(
+                folder, dense, settings.model, shape, self.stream, description
+            )
         self._saved(folder, description)
 
     def _save_rows(self, folder: Path) -> dict[str, Any]:
@@ -290,10 +283,8 @@ class ShardedRun(StreamRun):
 
     def _dense(self) -> dict[str, Tensor]:
         """Return what all ranks have alike: bias and network."""
-        state = {"bias": self.bare.bias.detach()}
-        if self.bare.network is not None:
-            state |= {f"network.{k}": v for k, v in self.bare.network.state_dict().items()}
-        return state
+        network = {} if self.bare.network is None else self.bare.network.state_dict()
+        return {"bias": self.bare.bias.detach(), **in_parts(network=network)}
 
 
 _SOME = 1 << 20  # rows that are drawn at a time
@@ -304,37 +295,37 @@ def draw_start(
     fields: Sequence[Field], settings: Settings, held: list[Rows], model: ShardedFM, layout: Layout
 ) -> None:
     """Give a new model the weights that :func:`~freqsgd.recommender.engine.new_model` would."""
+    network: nn.Module | None
+    if is_huge((sum(layout.sizes), layout.dim + 1)):  # a rank need not have the whole table
+        bound = start_bound(layout.sizes, layout.dim, settings.init_scale)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(settings.seed)
+            seed = draw_rows(torch.empty(0, layout.dim + 1), bound)
+            network = (
+                None
+                if model.network is None
+                else deep_network(len(layout.sizes) * layout.dim, settings.hidden, settings.dropout)
+            )
+
+        def drawn(first: int, count: int) -> Tensor:
+            some = torch.zeros(count, layout.dim + 1)
+            draw_rows(some, bound, first, seed)
+            return some
+    else:
+        whole = new_model(fields, settings)
+        network = whole.network if isinstance(whole, DeepFM) else None
+
+        def drawn(first: int, count: int) -> Tensor:
+            return whole.tokens.weight[first : first + count]
+
     for rows in held:
         rows.weight.zero_()
-    if is_huge((sum(layout.sizes), layout.dim + 1)):
-        _draw(settings, held, model, layout)
-        return
-    whole = new_model(fields, settings)
-    for rows in held:
-        first = layout.starts[rows.table] + rows.first
-        drawn = whole.tokens.weight[first : first + len(rows.weight)]
-        rows.weight[:, : layout.dim + 1] = drawn
-    if model.network is not None:
-        assert isinstance(whole, DeepFM)
-        model.network.load_state_dict(whole.network.state_dict())
-
-
-def _draw(settings: Settings, held: list[Rows], model: ShardedFM, layout: Layout) -> None:
-    """Do the same for tables that a rank need not have as a whole."""
-    bound = start_bound(layout.sizes, layout.dim, settings.init_scale)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(settings.seed)
-        seed = draw_rows(torch.empty(0, layout.dim + 1), bound)
-        if model.network is not None:
-            fresh = deep_network(len(layout.sizes) * layout.dim, settings.hidden, settings.dropout)
-            model.network.load_state_dict(fresh.state_dict())
-    for rows in held:
         first = layout.starts[rows.table] + rows.first
         for begin in range(0, len(rows.weight), _SOME):
             some = rows.weight[begin : begin + _SOME]
-            drawn = torch.empty(len(some), layout.dim + 1)
-            draw_rows(drawn, bound, first + begin, seed)
-            some[:, : layout.dim] = drawn[:, : layout.dim]
+            some[:, : layout.dim] = drawn(first + begin, len(some))[:, : layout.dim]
+    if model.network is not None and network is not None:
+        model.network.load_state_dict(network.state_dict())
 
 
 def fit_sharded(
