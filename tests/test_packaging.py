@@ -79,10 +79,16 @@ def test_packages_hold_what_is_tracked_of_the_package_and_little_else(built):
     assert names == BESIDE | {f"src/{name}" for name in sources}
 
 
-@pytest.mark.parametrize("kind", ["*.whl", "*.tar.gz"])
-def test_a_package_installs_where_nothing_is_and_runs(kind, built, tmp_path):
-    (package,) = built.glob(kind)
-    binaries = clean_environment(tmp_path / "environment", package)
+def test_packages_install_where_nothing_is_and_run(built, tmp_path):
+    """The wheel runs; what the source distribution installs is the same to the byte."""
+    installed = []
+    for kind in ("*.tar.gz", "*.whl"):
+        (package,) = built.glob(kind)
+        binaries = clean_environment(tmp_path / kind[-3:], package)
+        (own,) = binaries.parent.glob("lib/python*/site-packages/freqsgd")
+        files = [path for path in own.rglob("*") if path.suffix != ".pyc" and path.is_file()]
+        installed.append({str(path.relative_to(own)): path.read_bytes() for path in files})
+    assert installed[0] == installed[1]
     command = binaries / "freqsgd"
     assert run(command, "--version", cwd=tmp_path).strip() == freqsgd.__version__
     options = "--samples 5000 --dim 4 --epochs 2 --optimizers sgd,cfsgd --out demo"
