@@ -57,6 +57,7 @@ def test_a_compiled_model_counts_and_learns_like_the_eager_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("torch._inductor.config.compile_threads", 1)  # no processes that compile
     torch.compiler.reset()
     eager, eager_opt = make_model()
     train(eager, eager_opt)
