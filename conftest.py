@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 
 import pytest
 import torch
@@ -15,14 +16,20 @@ settings.register_profile("freqsgd", deadline=None, derandomize=True, max_exampl
 settings.load_profile("freqsgd")
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _old_objects_are_not_searched() -> None:
+_imported = 0  # modules, when objects were last looked at
+
+
+@pytest.fixture(autouse=True)
+def _imports_are_not_searched() -> None:
     """Keep what was imported, a million objects, out of every later search of all objects.
 
     The garbage collector searches them, and each optimizer does once, for embedding modules.
     """
-    gc.collect()
-    gc.freeze()
+    global _imported
+    if len(sys.modules) != _imported:
+        gc.collect()
+        gc.freeze()
+        _imported = len(sys.modules)
 
 
 @pytest.fixture(autouse=True)
