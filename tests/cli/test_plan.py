@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from freqsgd.cli.app import app
 from freqsgd.cli.numbers import quantity
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.planner import measure as measuring
-from freqsgd.planner.speed import KIND
 from tests.planner.test_measure import TINY
 from tests.planner.test_speed import document
 
@@ -40,7 +39,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def rates(tmp_path: Path) -> Path:
     path = tmp_path / "host.json"
-    path.write_text(json.dumps({**document(), "kind": KIND, "schema": 1}))
+    path.write_text(json.dumps(document()))
     return path
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+from msgspec.structs import replace
 
 from benchmarks.one_pass import Bags, torch_steps
 from freqsgd.cli.bench import print_bench
+from freqsgd.documents import write_document
+from freqsgd.documents.planner import Bench
 from freqsgd.errors import DataError
-from freqsgd.files import write_json
 from freqsgd.nn import FM
 from freqsgd.planner import measure as measuring
 from freqsgd.planner.measure import (
@@ -26,13 +25,13 @@ from freqsgd.planner.measure import (
     loopback_rates,
     measure,
 )
-from freqsgd.planner.speed import Rates, read_rates, stored_bench
+from freqsgd.planner.speed import read_bench, stored_bench
 
 TINY = replace(QUICK, features=3, tokens=40, batch_size=32, rounds=2, copied=1 << 16, sent=1 << 12)
 
 
 @pytest.fixture(scope="module")
-def bench() -> dict[str, Any]:
+def bench() -> Bench:
     return measure(TINY)
 
 
@@ -41,30 +40,29 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FREQSGD_CACHE", str(tmp_path / "cache"))
 
 
-def test_rates_are_kept_and_read_again(bench: dict[str, Any], tmp_path: Path) -> None:
-    assert read_rates() is None
-    write_json(stored_bench(), bench)
-    assert json.loads(stored_bench().read_text()) == bench
-    assert read_rates() == Rates.of(bench)
+def test_rates_are_kept_and_read_again(bench: Bench, tmp_path: Path) -> None:
+    assert read_bench() is None
+    write_document(stored_bench(), bench)
+    assert read_bench() == bench
     elsewhere = tmp_path / "new" / "host.json"
-    write_json(elsewhere, bench)
-    assert read_rates(elsewhere) == Rates.of(bench)
+    write_document(elsewhere, bench)
+    assert read_bench(elsewhere) == bench
     assert [path.name for path in elsewhere.parent.iterdir()] == ["host.json"]
 
 
-def test_every_rate_is_a_median_of_its_rounds(bench: dict[str, Any]) -> None:
-    assert {"cfsgd", "copy", "loopback"} <= {each["what"] for each in bench["rates"]}
-    for each in bench["rates"]:
-        assert 0 < each["slowest"] <= each["per_second"] <= each["fastest"]
-    assert [each["row_bytes"] for each in bench["rates"] if each["what"] == "cfsgd"] == [68, 260]
-    assert bench["quick"]
-    assert bench["machine"]["threads"] == torch.get_num_threads()
+def test_every_rate_is_a_median_of_its_rounds(bench: Bench) -> None:
+    assert {"cfsgd", "copy", "loopback"} <= {each.what for each in bench.rates}
+    for each in bench.rates:
+        assert 0 < each.slowest <= each.per_second <= each.fastest
+    assert [each.row_bytes for each in bench.rates if each.what == "cfsgd"] == [68, 260]
+    assert bench.quick
+    assert bench.machine.threads == torch.get_num_threads()
 
 
-def test_torchrec_is_measured_where_it_is_installed(bench: dict[str, Any]) -> None:
-    rows = [each["row_bytes"] for each in bench["rates"] if each["what"] == "torchrec"]
+def test_torchrec_is_measured_where_it_is_installed(bench: Bench) -> None:
+    rows = [each.row_bytes for each in bench.rates if each.what == "torchrec"]
     assert rows == [80, 272]
-    assert bench["machine"]["torchrec"] is not None
+    assert bench.machine.torchrec is not None
     assert not torch.distributed.is_initialized()
 
 
@@ -76,11 +74,11 @@ def test_without_it_the_rest_is_measured_and_the_reason_told(
 
     monkeypatch.setattr(measuring, "require_torchrec", refuse)
     bench = measure(TINY)
-    assert bench["machine"]["torchrec"] is None
-    assert bench["machine"]["no_torchrec"] == "it is not there"
+    assert bench.machine.torchrec is None
+    assert bench.machine.no_torchrec == "it is not there"
     print_bench(bench)
     assert "it is not there" in capsys.readouterr().out
-    assert Rates.of(bench).torchrec == []
+    assert bench.rows("torchrec") == []
 
 
 @pytest.mark.parametrize(
@@ -97,21 +95,21 @@ def test_without_it_the_rest_is_measured_and_the_reason_told(
         lambda text: re.sub('"row_bytes": [0-9]+', '"row_bytes": 0', text),
     ],
 )
-def test_what_bench_did_not_write_is_refused(bench: dict[str, Any], tmp_path: Path, damage) -> None:
+def test_what_bench_did_not_write_is_refused(bench: Bench, tmp_path: Path, damage) -> None:
     path = tmp_path / "host.json"
-    write_json(path, bench)
+    write_document(path, bench)
     path.write_text(damage(path.read_text()))
-    with pytest.raises(DataError, match=r"host\.json is damaged or not what freqsgd bench writes"):
-        read_rates(path)
+    with pytest.raises(DataError, match=r"host\.json(:| is damaged).* again"):
+        read_bench(path)
 
 
-def test_another_schema_and_a_missing_file_are_told(bench: dict[str, Any], tmp_path: Path) -> None:
+def test_another_schema_and_a_missing_file_are_told(bench: Bench, tmp_path: Path) -> None:
     path = tmp_path / "host.json"
-    write_json(path, {**bench, "schema": 2})
-    with pytest.raises(DataError, match="has schema 2, this version of freqsgd reads 1"):
-        read_rates(path)
+    write_document(path, replace(bench, schema=2))
+    with pytest.raises(DataError, match='"schema" is 2, this version of freqsgd reads 1'):
+        read_bench(path)
     with pytest.raises(DataError, match=r"cannot read .*none\.json: No such file"):
-        read_rates(tmp_path / "none.json")
+        read_bench(tmp_path / "none.json")
 
 
 def test_too_little_memory_is_told_before_anything_is_done(monkeypatch: pytest.MonkeyPatch) -> None:

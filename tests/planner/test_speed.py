@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from msgspec import convert, structs
 
+from freqsgd.documents import read_document
+from freqsgd.documents.planner import KIND, Bench
+from freqsgd.errors import DataError
+from freqsgd.planner.measure import QUICK
 from freqsgd.planner.speed import (
     Fleet,
-    Rates,
     predict_hosts,
     predict_one_process,
     row_wise_sums,
@@ -17,52 +23,55 @@ from freqsgd.planner.speed import (
 )
 from freqsgd.planner.workload import Workload
 
-RATES = Rates(
-    measured="here",
-    threads=2,
-    cfsgd=[(68, 30e6), (260, 10e6)],
-    torchrec=[(80, 4e6), (272, 2e6)],
-    copied=8e9,
-    sent=1e9,
-    quick=False,
-)
+
+def document(
+    cfsgd: Sequence[tuple[int, float]] = ((68, 30e6), (260, 10e6)),
+    torchrec: Sequence[tuple[int, float]] = ((80, 4e6), (272, 2e6)),
+    copied: float = 8e9,
+    sent: float = 1e9,
+    **changes: object,
+) -> dict[str, Any]:
+    """The content of a file that freqsgd bench writes. Every number in it is made up."""
+    found = [
+        {"what": what, "unit": "rows", "per_second": speed, "row_bytes": row_bytes}
+        for what, points in (("cfsgd", cfsgd), ("torchrec", torchrec))
+        for row_bytes, speed in points
+    ]
+    found += [
+        {"what": what, "unit": "bytes", "per_second": speed}
+        for what, speed in (("copy", copied), ("loopback", sent))
+    ]
+    return {
+        "schema": 1,
+        "kind": KIND,
+        "machine": {"cpu": "Z80", "threads": 2, "freqsgd": "1.0"},
+        "created": "2031-02-03T04:05:06+00:00",
+        "quick": False,
+        "seconds": 1.0,
+        "sizes": structs.asdict(QUICK),
+        "rates": [{**rate, "slowest": 1.0, "fastest": 1e12} for rate in found],
+        **changes,
+    }
+
+
+def bench(**changes: Any) -> Bench:
+    return convert(document(**changes), Bench)
+
+
 WORK = Workload((1000,) * 10, columns=10, dim=16, batch_size=4000)
 
 
-def document(**changes: object) -> dict[str, object]:
-    rows = [
-        ("cfsgd", 68, 30e6),
-        ("torchrec", 80, 4e6),
-        ("cfsgd", 260, 10e6),
-        ("torchrec", 272, 2e6),
-    ]
-    found = [{"what": w, "unit": "rows", "row_bytes": b, "per_second": s} for w, b, s in rows]
-    found += [{"what": "copy", "unit": "bytes", "per_second": 8e9}]
-    found += [{"what": "loopback", "unit": "bytes", "per_second": 1e9}]
-    machine = {"cpu": "Z80", "threads": 2}
-    created = "2031-02-03T04:05:06+00:00"
-    bench = {"machine": machine, "created": created, "quick": False, "rates": found}
-    return {**bench, **changes}
-
-
 def test_rates_are_those_of_the_document() -> None:
-    rates = Rates.of(document())
-    assert rates == replace(RATES, measured="Z80, 2 threads, 2031-02-03")
+    rates = bench()
+    assert rates.measured == "Z80, 2 threads, 2031-02-03"
+    assert rates.rows("torchrec") == [(80, 4e6), (272, 2e6)]
+    assert (rates.bytes_per_second("copy"), rates.bytes_per_second("loopback")) == (8e9, 1e9)
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
 def test_rates_that_cannot_be_are_refused(rate: float) -> None:
-    wrong = {"what": "copy", "unit": "bytes", "per_second": rate}
-    with pytest.raises(ValueError, match="copy has the rate"):
-        Rates.of(document(rates=[wrong]))
-
-
-def test_machines_and_rows_of_nothing_are_refused() -> None:
-    with pytest.raises(ValueError, match="threads is 0"):
-        Rates.of(document(machine={"cpu": "Z80", "threads": 0}))
-    empty = {"what": "cfsgd", "unit": "rows", "row_bytes": 0, "per_second": 1.0}
-    with pytest.raises(ValueError, match="row_bytes is 0"):
-        Rates.of(document(rates=[empty]))
+    with pytest.raises(DataError, match="rates"):
+        read_document(document(copied=rate), Bench, "bench.json")
 
 
 def test_time_of_a_row_lies_on_the_line_through_two_measurements() -> None:
@@ -77,7 +86,7 @@ def test_time_of_a_row_lies_on_the_line_through_two_measurements() -> None:
 
 def test_step_of_hosts_is_updates_sums_and_exchange_one_after_another() -> None:
     exchange = row_wise_sums(WORK, 4)
-    found = predict_hosts("row-wise", WORK, exchange, Fleet(4, network=2e9), RATES)
+    found = predict_hosts("row-wise", WORK, exchange, Fleet(4, network=2e9), bench())
     updates = 40_000 / 4 / 4e6
     sums = 2 * 40_000 * 80 * 3 / 4 / 8e9
     assert found.seconds.updates == pytest.approx(updates)
@@ -90,7 +99,7 @@ def test_step_of_hosts_is_updates_sums_and_exchange_one_after_another() -> None:
 
 def test_without_a_network_loopback_is_taken_and_told() -> None:
     exchange = table_wise(WORK, 2)
-    found = predict_hosts("table-wise", WORK, exchange, Fleet(2), RATES)
+    found = predict_hosts("table-wise", WORK, exchange, Fleet(2), bench())
     assert found.seconds.exchange == pytest.approx(exchange.total / 1e9)
     assert found.seconds.buffers == 0
     assert any("1.00 GB/s, as over loopback: --network" in text for text in found.assumptions)
@@ -99,7 +108,7 @@ def test_without_a_network_loopback_is_taken_and_told() -> None:
 def test_cores_shorten_updates_only() -> None:
     exchange = row_wise_sums(WORK, 2)
     two, eight = (
-        predict_hosts("row-wise", WORK, exchange, Fleet(2, cores), RATES) for cores in (2, 8)
+        predict_hosts("row-wise", WORK, exchange, Fleet(2, cores), bench()) for cores in (2, 8)
     )
     assert eight.seconds.updates == pytest.approx(two.seconds.updates / 4)
     assert eight.seconds.exchange == two.seconds.exchange
@@ -107,13 +116,13 @@ def test_cores_shorten_updates_only() -> None:
 
 
 def test_one_process_has_rows_that_are_not_padded() -> None:
-    found = predict_one_process(replace(WORK, tokens=3), Fleet(9), RATES)
+    found = predict_one_process(replace(WORK, tokens=3), Fleet(9), bench())
     assert (found.hosts, found.seconds.exchange) == (1, 0)
     assert found.examples_per_second == pytest.approx(30e6 / 3)
 
 
 def test_what_is_not_in_the_rates_is_told() -> None:
     deep = replace(WORK, hidden=(4,))
-    found = predict_one_process(deep, Fleet(1), replace(RATES, quick=True))
+    found = predict_one_process(deep, Fleet(1), bench(quick=True))
     assert any("network is left out" in text for text in found.assumptions)
     assert any("--quick" in text for text in found.assumptions)

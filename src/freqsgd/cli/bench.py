@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
+import msgspec
 import typer
 from rich.console import Console
 
 from freqsgd.cli.plan import table_of
 from freqsgd.cli.progress import Watcher, console
 from freqsgd.cli.session import target, use_threads
-from freqsgd.files import check_target, write_json
+from freqsgd.documents import write_document
+from freqsgd.documents.planner import Bench
+from freqsgd.files import check_target
 
 __all__ = ["bench"]
 
@@ -58,9 +60,9 @@ def bench(
         console.print("\ninterrupted: nothing was written")
         raise typer.Exit(130) from None
     if path is not None:
-        write_json(path, found)
+        write_document(path, found)
     if as_json:
-        print(json.dumps(found, indent=1))
+        print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
         return
     print_bench(found)
     if path is None:
@@ -69,30 +71,30 @@ def bench(
         print(f"\nkept in {path}: freqsgd plan {f'--bench {out} ' if out else ''}predicts from it")
 
 
-def print_bench(bench: dict[str, Any]) -> None:
+def print_bench(bench: Bench) -> None:
     """Print the machine, and a line for each rate."""
     screen = Console(highlight=False, width=None if Console().is_terminal else 140)
-    machine, sizes = bench["machine"], bench["sizes"]
+    machine, sizes = bench.machine, bench.sizes
     screen.print(
-        f"\n{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads; torch "
-        f"{machine['torch']}, TorchRec {machine['torchrec'] or 'not measured'}"
+        f"\n{machine.cpu}, {machine.cores} cores, {machine.threads} threads; torch "
+        f"{machine.torch}, TorchRec {machine.torchrec or 'not measured'}"
     )
-    if machine["torchrec"] is None:
-        screen.print(machine["no_torchrec"], soft_wrap=True, markup=False)
+    if machine.torchrec is None:
+        screen.print(machine.no_torchrec, soft_wrap=True, markup=False)
     screen.print(
-        f"{sizes['features']} features, batches of {sizes['batch_size']:,}; medians of "
-        f"{sizes['rounds']} rounds, {bench['seconds']:.0f} s in all"
+        f"{sizes.features} features, batches of {sizes.batch_size:,}; medians of "
+        f"{sizes.rounds} rounds, {bench.seconds:.0f} s in all"
     )
     table = table_of("what", "vectors", "table rows", "per second", "spread")
-    for each in bench["rates"]:
-        rate = each["per_second"]
+    for each in bench.rates:
+        rate = each.per_second
         table.add_row(
-            _NAMES[each["what"]],
-            str(each.get("dim", "")),
-            f"{each['table_rows']:,}" if "table_rows" in each else "",
-            f"{rate / 1e9:.2f} GB" if each["unit"] == "bytes" else f"{rate / 1e6:.2f} M rows",
-            f"{each['slowest'] / rate:.2f} to {each['fastest'] / rate:.2f}",
+            _NAMES[each.what],
+            "" if each.dim is None else str(each.dim),
+            "" if each.table_rows is None else f"{each.table_rows:,}",
+            f"{rate / 1e9:.2f} GB" if each.unit == "bytes" else f"{rate / 1e6:.2f} M rows",
+            f"{each.slowest / rate:.2f} to {each.fastest / rate:.2f}",
         )
     screen.print(table)
-    if bench["quick"]:
+    if bench.quick:
         screen.print("quick: tables this small fit the cache, so these rates are too high")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
+from msgspec.structs import astuple
 from rich.console import Console
 from rich.table import Table
 
@@ -16,10 +18,12 @@ from freqsgd.cli.numbers import count_of, quantity
 from freqsgd.cli.options import option, takes, words
 from freqsgd.cli.plan_size import size_options
 from freqsgd.cli.session import named_files, target
+from freqsgd.documents import write_document
+from freqsgd.documents.planner import Exchange, Plan, PlannedOptimizer, Prediction
 from freqsgd.errors import DataError
-from freqsgd.files import check_target, write_json
+from freqsgd.files import check_target
 from freqsgd.planner.document import plan as make_plan
-from freqsgd.planner.speed import read_rates
+from freqsgd.planner.speed import read_bench
 from freqsgd.planner.workload import PLANNED, Workload
 from freqsgd.runs.machine import available_memory
 
@@ -68,7 +72,7 @@ def host_options(
         "cores": host_cores,
         "network": None if network is None else quantity("--network", network, unit="bit") / 8,
         "optimizers": _optimizers(optimizers),
-        "rates": read_rates(bench),
+        "bench": read_bench(bench),
     }
 
 
@@ -92,9 +96,9 @@ def plan(
         check_target(out, force=force, inputs=named_files(context))
     found = make_plan(work, **there)
     if out is not None:
-        write_json(out, found)
+        write_document(out, found)
     if as_json:
-        print(json.dumps(found, indent=1))
+        print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
     else:
         print_plan(found, free_now=context.params["host_memory"] is None)
 
@@ -118,35 +122,35 @@ def _optimizers(text: str) -> list[str]:
     return names
 
 
-def print_plan(plan: dict[str, Any], *, free_now: bool = False) -> None:
+def print_plan(plan: Plan, *, free_now: bool = False) -> None:
     """Print sizes, optimizers, exchange, prediction and limits; ``free_now``: memory is ours."""
     console = Console(highlight=False, width=None if Console().is_terminal else 110)
-    size, host = plan["size"], plan["host"]
-    deep = "" if size["hidden"] is None else f", network {size['hidden']}"
+    size, host = plan.size, plan.host
+    deep = "" if size.hidden is None else f", network {list(size.hidden)}"
     print(
-        f"\n{count_of(size['features'], 'feature')}, {size['rows']:,} rows in all, vectors of "
-        f"{size['dim']}{deep}; {count_of(size['tokens_per_example'], 'token')} per example, "
-        f"batches of {size['batch_size']:,}"
+        f"\n{count_of(size.features, 'feature')}, {size.rows:,} rows in all, vectors of "
+        f"{size.dim}{deep}; {count_of(size.tokens_per_example, 'token')} per example, "
+        f"batches of {size.batch_size:,}"
     )
-    alone = plan["one_process"]
+    alone = plan.one_process
     print(
-        f"weights {_bytes(plan['weights'])}; one process of freqsgd would take "
-        f"{_bytes(alone['bytes'])}, which {'fits' if alone['fits'] else 'does not fit'} a host of "
-        f"{_bytes(host['memory'])}{', which is free here now' if free_now else ''}"
+        f"weights {_bytes(plan.weights)}; one process of freqsgd would take "
+        f"{_bytes(alone.bytes)}, which {'fits' if alone.fits else 'does not fit'} a host of "
+        f"{_bytes(host.memory)}{', which is free here now' if free_now else ''}"
     )
-    console.print(_optimizer_table(plan["optimizers"]))
-    if plan["hosts"] > 1 and any(plan["exchange"].values()):
-        print(f"\nsent by each of {plan['hosts']:,} hosts in a step")
-        console.print(_exchange_table(plan["exchange"]))
-    if plan["predictions"]:
-        print(f"\nprediction, from rates measured on {plan['rates']}")
-        console.print(_prediction_table(plan["predictions"]))
-    assumed = [text for each in plan["predictions"] for text in each["assumptions"]]
+    console.print(_optimizer_table(plan.optimizers))
+    if plan.hosts > 1 and any(plan.exchange.values()):
+        print(f"\nsent by each of {plan.hosts:,} hosts in a step")
+        console.print(_exchange_table(plan.exchange))
+    if plan.predictions:
+        print(f"\nprediction, from rates measured on {plan.rates}")
+        console.print(_prediction_table(plan.predictions))
+    assumed = [text for each in plan.predictions for text in each.assumptions]
     statements = {
-        "Bottleneck": [plan["bottleneck"]],
-        "Prediction": [] if plan["no_prediction"] is None else [plan["no_prediction"]],
+        "Bottleneck": [plan.bottleneck],
+        "Prediction": [plan.no_prediction] if plan.no_prediction else [],
         "Assumptions": list(dict.fromkeys(assumed)),
-        "Notes": plan["notes"],
+        "Notes": plan.notes,
     }
     print()
     lines = textwrap.TextWrapper(console.width, break_on_hyphens=False)
@@ -157,7 +161,7 @@ def print_plan(plan: dict[str, Any], *, free_now: bool = False) -> None:
             print(lines.fill(text))
 
 
-def _optimizer_table(rows: list[dict[str, Any]]) -> Table:
+def _optimizer_table(rows: Sequence[PlannedOptimizer]) -> Table:
     table = table_of(
         "optimizer",
         "keeps",
@@ -169,43 +173,44 @@ def _optimizer_table(rows: list[dict[str, Any]]) -> Table:
     )
     for each in rows:
         table.add_row(
-            each["optimizer"],
-            each["keeps"],
-            f"{each['state_per_row']:,}",
-            _bytes(each["state"]),
-            _bytes(each["total"]),
+            each.optimizer,
+            each.keeps,
+            f"{each.state_per_row:,}",
+            _bytes(each.state),
+            _bytes(each.total),
             *(
-                "-" if hosts is None else f"{hosts:,}{'*' if each['hypothetical'] else ''}"
-                for hosts in each["hosts"].values()
+                "-" if hosts is None else f"{hosts:,}{'*' if each.hypothetical else ''}"
+                for hosts in each.hosts.values()
             ),
         )
     return table
 
 
-def _exchange_table(ways: dict[str, dict[str, Any] | None]) -> Table:
+def _exchange_table(ways: Mapping[str, Exchange | None]) -> Table:
     table = table_of("", *ways)
     for part, name in _PARTS.items():
         table.add_row(
-            name, *("-" if sent is None else _bytes(sent[part]) for sent in ways.values())
+            name, *("-" if sent is None else _bytes(getattr(sent, part)) for sent in ways.values())
         )
-    if any(sent is not None and sent["seconds"] is not None for sent in ways.values()):
-        times = ("-" if sent is None else f"{_about(sent['seconds'])} s" for sent in ways.values())
-        table.add_row("at --network", *times)
+    times = [None if sent is None else sent.seconds for sent in ways.values()]
+    if any(times):
+        table.add_row(
+            "at --network", *("-" if time is None else f"{_about(time)} s" for time in times)
+        )
     return table
 
 
-def _prediction_table(predictions: list[dict[str, Any]]) -> Table:
+def _prediction_table(predictions: Sequence[Prediction]) -> Table:
     titles = ("hosts", "row updates", "sums", "exchange", "step", "examples/s", "training")
     table = table_of("", *titles)
     for each in predictions:
-        seconds = each["seconds"]
         table.add_row(
-            each["how"],
-            f"{each['hosts']:,}",
-            *(f"{_about(seconds[part])} s" for part in ("updates", "buffers", "exchange")),
-            f"{_about(each['step_seconds'])} s",
-            f"about {_about(each['examples_per_second'])}",
-            "-" if each["hours"] is None else _hours(each["hours"]),
+            each.how,
+            f"{each.hosts:,}",
+            *(f"{_about(part)} s" for part in astuple(each.seconds)),
+            f"{_about(each.step_seconds)} s",
+            f"about {_about(each.examples_per_second)}",
+            "-" if each.hours is None else _hours(each.hours),
         )
     return table
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
 
+from msgspec import structs
+
+from freqsgd.documents import SCHEMA
+from freqsgd.documents.planner import (
+    Bench,
+    Exchange,
+    OneProcess,
+    Plan,
+    PlannedHost,
+    PlannedOptimizer,
+    PlannedSize,
+    Prediction,
+)
 from freqsgd.errors import DataError
 from freqsgd.optimizers import COUNTER_SGD
-from freqsgd.planner.speed import (
-    Exchange,
-    Fleet,
-    Prediction,
-    Rates,
-    predict_hosts,
-    predict_one_process,
-    row_wise_rows,
-    row_wise_sums,
-    table_wise,
-)
+from freqsgd.planner.speed import EXCHANGES, Fleet, predict_hosts, predict_one_process
 from freqsgd.planner.workload import (
     PLANNED,
     RESERVE,
@@ -35,15 +37,13 @@ from freqsgd.torchrec.limits import FLOAT, MAX_STEPS
 
 __all__ = ["plan"]
 
-SCHEMA = 1
-_WAYS = {ROW_WISE: row_wise_sums, ROWS_SENT: row_wise_rows, TABLE_WISE: table_wise}
 _PARTS = {  # of a step
     "updates": "row updates",
     "buffers": "filling and reading sums of the whole batch",
     "exchange": "the exchange",
 }
 _Needed = Mapping[str, int | None]  # hosts by way of sharding; None: no number of them holds it
-_Exchanges = Mapping[str, Exchange | None]  # None: these hosts do not hold it, or tables are few
+_Exchanges = Mapping[str, Exchange | None]
 
 
 def plan(
@@ -54,8 +54,8 @@ def plan(
     cores: int | None = None,
     network: float | None = None,
     optimizers: Sequence[str] = tuple(PLANNED),
-    rates: Rates | None = None,
-) -> dict[str, Any]:
+    bench: Bench | None = None,
+) -> Plan:
     """Estimate what a workload takes; the speed only where rates were measured.
 
     Args:
@@ -65,62 +65,61 @@ def plan(
         cores: of each host; None: as many as were measured
         network: bytes that a host sends in a second; None: as measured over loopback
         optimizers: to be compared, of :data:`~freqsgd.planner.workload.PLANNED`
-        rates: that ``freqsgd bench`` measured
+        bench: rates that ``freqsgd bench`` measured
     """
     usable = usable_memory(host_memory)
-    rows = [_optimizer(name, work, usable) for name in optimizers]
     needed = _hosts(COUNTER_SGD, work, usable)
     alone = work.one_process().total
     fits = alone <= usable
     if not fits and not any(needed.values()):
         raise DataError(_too_small(work, host_memory, usable))
     fleet = Fleet(hosts or needed[ROW_WISE] or needed[TABLE_WISE] or 1, cores, network)
-    exchanges = _exchanges(work, fleet.hosts, usable)
-    predictions, missing = _predictions(work, fleet, exchanges, rates, needed, fits)
-    return {
-        "schema": SCHEMA,
-        "size": {
-            "features": len(work.tables),
-            "rows": work.rows,
-            "tokens_per_example": work.looked_up // work.batch_size,
-            "dim": work.dim,
-            "row_width": work.row_width,
-            "hidden": None if work.hidden is None else list(work.hidden),
-            "batch_size": work.batch_size,
-            "examples": work.examples,
-        },
-        "host": {
-            "memory": host_memory,
-            "reserve": RESERVE,
-            "workspace": work.workspace(ROW_WISE, fleet.hosts),
-            "usable": usable,
-            "cores": cores,
-            "network_bytes_per_second": network,
-        },
-        "weights": work.weights,
-        "one_process": {"bytes": alone, "fits": fits},
-        "optimizers": rows,
-        "hosts": fleet.hosts,
-        "exchange": {how: _sent(each, network) for how, each in exchanges.items()},
-        "rates": None if rates is None else rates.measured,
-        "predictions": [_predicted(each, work) for each in predictions],
-        "no_prediction": missing,
-        "bottleneck": _bottleneck(fleet, exchanges, needed, fits, predictions),
-        "notes": _notes(work, exchanges, needed, optimizers),
-    }
+    exchanges = _exchanges(work, fleet, usable)
+    predictions, missing = _predictions(work, fleet, exchanges, bench, needed, fits)
+    return Plan(
+        schema=SCHEMA,
+        size=PlannedSize(
+            features=len(work.tables),
+            rows=work.rows,
+            tokens_per_example=work.looked_up // work.batch_size,
+            dim=work.dim,
+            row_width=work.row_width,
+            hidden=work.hidden,
+            batch_size=work.batch_size,
+            examples=work.examples,
+        ),
+        host=PlannedHost(
+            memory=host_memory,
+            reserve=RESERVE,
+            workspace=work.workspace(ROW_WISE, fleet.hosts),
+            usable=usable,
+            cores=cores,
+            network_bytes_per_second=network,
+        ),
+        weights=work.weights,
+        one_process=OneProcess(alone, fits),
+        optimizers=tuple(_optimizer(name, work, usable) for name in optimizers),
+        hosts=fleet.hosts,
+        exchange=exchanges,
+        rates=None if bench is None else bench.measured,
+        predictions=tuple(predictions),
+        no_prediction=missing,
+        bottleneck=_bottleneck(fleet, exchanges, needed, fits, predictions),
+        notes=tuple(_notes(work, exchanges, needed, optimizers)),
+    )
 
 
-def _optimizer(name: str, work: Workload, usable: int) -> dict[str, Any]:
+def _optimizer(name: str, work: Workload, usable: int) -> PlannedOptimizer:
     state = state_of_row(name, work)
-    return {
-        "optimizer": name,
-        "keeps": PLANNED[name].state_of(linear=False).words,
-        "state_per_row": state,
-        "state": state * work.rows,
-        "total": work.weights + state * work.rows,
-        "hosts": _hosts(name, work, usable),
-        "hypothetical": PLANNED[name].fbgemm != name,
-    }
+    return PlannedOptimizer(
+        optimizer=name,
+        keeps=PLANNED[name].state_of(linear=False).words,
+        state_per_row=state,
+        state=state * work.rows,
+        total=work.weights + state * work.rows,
+        hosts=_hosts(name, work, usable),
+        hypothetical=PLANNED[name].fbgemm != name,
+    )
 
 
 def _hosts(optimizer: str, work: Workload, usable: int) -> dict[str, int | None]:
@@ -141,61 +140,47 @@ def _too_small(work: Workload, host_memory: int, usable: int) -> str:
     )
 
 
-def _exchanges(work: Workload, hosts: int, usable: int) -> dict[str, Exchange | None]:
+def _exchanges(work: Workload, fleet: Fleet, usable: int) -> dict[str, Exchange | None]:
     of_row = work.row_bytes + state_of_row(COUNTER_SGD, work)
-
-    def possible(how: str) -> bool:
-        idle = how == TABLE_WISE and hosts > len(work.tables)
-        return not idle and held(how, work, of_row, hosts) <= usable
-
-    return {how: sent(work, hosts) if possible(how) else None for how, sent in _WAYS.items()}
-
-
-def _sent(exchange: Exchange | None, network: float | None) -> dict[str, Any] | None:
-    """Return bytes, and the least seconds that a network takes for them."""
-    if exchange is None:
-        return None
-    seconds = None if network is None else exchange.total / network
-    return {**asdict(exchange), "total": exchange.total, "seconds": seconds}
+    found: dict[str, Exchange | None] = {}
+    for how, sent in EXCHANGES.items():
+        idle = how == TABLE_WISE and fleet.hosts > len(work.tables)
+        if idle or held(how, work, of_row, fleet.hosts) > usable:
+            found[how] = None
+            continue
+        exchange = sent(work, fleet.hosts)
+        seconds = None if fleet.network is None else exchange.total / fleet.network
+        found[how] = structs.replace(exchange, seconds=seconds)
+    return found
 
 
 def _predictions(
     work: Workload,
     fleet: Fleet,
     exchanges: _Exchanges,
-    rates: Rates | None,
+    bench: Bench | None,
     needed: _Needed,
     fits: bool,
 ) -> tuple[list[Prediction], str | None]:
     """Return what is predicted, and why something is not."""
-    if rates is None:
+    if bench is None:
         return [], "no speed is predicted: freqsgd bench measures the rates that are missing"
-    found = [predict_one_process(work, fleet, rates)] if fits else []
+    found = [predict_one_process(work, fleet, bench)] if fits else []
     if fits and fleet.hosts == 1:
         return found, None
     ways = [(how, sent) for how in (ROW_WISE, TABLE_WISE) if (sent := exchanges[how])]
     if not ways:
         asked = f"{_asked(needed)} are needed, not {fleet.hosts:,}"
         return found, f"no speed of TorchRec is predicted: {asked}"
-    if not rates.torchrec:
+    if not bench.rows("torchrec"):
         return found, "no speed of TorchRec is predicted: freqsgd bench did not measure it"
-    return found + [predict_hosts(how, work, sent, fleet, rates) for how, sent in ways], None
+    return found + [predict_hosts(how, work, sent, fleet, bench) for how, sent in ways], None
 
 
 def _asked(needed: _Needed) -> str:
     """Say how many hosts memory asks for."""
     told = [f"{number:,} hosts {how}" for how, number in needed.items() if number is not None]
     return " or ".join(told) or "larger hosts"
-
-
-def _predicted(prediction: Prediction, work: Workload) -> dict[str, Any]:
-    speed = prediction.examples_per_second
-    return {
-        **asdict(prediction),
-        "assumptions": list(prediction.assumptions),
-        "step_seconds": prediction.seconds.total,
-        "hours": None if work.examples is None else work.examples / speed / 3600,
-    }
 
 
 def _bottleneck(
@@ -209,15 +194,16 @@ def _bottleneck(
     memory = "not memory: one process holds it" if fits else f"memory asks for {_asked(needed)}"
     if not fits and exchanges[ROW_WISE] is None and exchanges[TABLE_WISE] is None:
         return f"{memory}, not {fleet.hosts:,}"
-    spread = [each for each in predictions if each.how in _WAYS and each.hosts > 1]
+    spread = [each for each in predictions if each.how in EXCHANGES and each.hosts > 1]
     if not spread:
         return memory if fits else f"{memory}; what takes the time of a step is not known"
-    how, seconds = spread[0].how, spread[0].seconds
-    part, most = max(asdict(seconds).items(), key=lambda each: each[1])
-    said = f"{memory}; {_PARTS[part]} would take {most / seconds.total:.0%} of a {how} step"
+    first = spread[0]
+    part, most = max(structs.asdict(first.seconds).items(), key=lambda each: each[1])
+    share = f"{most / first.step_seconds:.0%} of a {first.how} step"
+    said = f"{memory}; {_PARTS[part]} would take {share}"
     if part == "updates":
         return f"{said}, which more hosts or cores shorten"
-    if how == TABLE_WISE:
+    if first.how == TABLE_WISE:
         return f"{said}, which more hosts shorten"
     sent = {how: each.total for how, each in exchanges.items() if each is not None}
     less = [

@@ -10,22 +10,23 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 import torch.distributed as dist
+from msgspec import convert
 from numpy.typing import NDArray
 
+from freqsgd.documents import SCHEMA
+from freqsgd.documents.planner import KIND, Bench, BenchMachine, BenchRate, BenchSizes
 from freqsgd.errors import DataError
 from freqsgd.nn.fm import FM
 from freqsgd.optimizers import Rule
-from freqsgd.planner.speed import KIND, SCHEMA
 from freqsgd.recommender.engine import Engine
 from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.runs.machine import available_memory, describe_machine
@@ -43,42 +44,14 @@ Steps = Callable[[], float]
 """Takes some steps, and returns examples per second."""
 
 
-@dataclass(frozen=True)
-class BenchSizes:
-    """How much is measured.
-
-    Args:
-        features: of an example
-        tokens: of a feature, and rows of its table; a quarter of these where vectors have 64
-            numbers, not 16
-        batch_size: examples of a step
-        rounds: of which the median is taken
-        copied: bytes that are copied
-        sent: bytes that are sent
-    """
-
-    features: int
-    tokens: int
-    batch_size: int
-    rounds: int
-    copied: int
-    sent: int
-
-    @property
-    def memory(self) -> int:
-        """About the most bytes that are held: tables and states of both engines, and a batch."""
-        rows, batch = self.features * self.tokens, self.features * self.batch_size
-        return rows * FLOAT * (17 + 1 + 20 + 3) + 20 * batch * FLOAT * 20
-
-
 FULL = BenchSizes(26, 1_000_000, 65_536, rounds=5, copied=1 << 29, sent=1 << 26)
 """Tables that no cache holds: what ``freqsgd bench`` measures."""
 QUICK = BenchSizes(26, 10_000, 4_096, rounds=3, copied=1 << 25, sent=1 << 22)
 """Tables that fit the cache, for a first look."""
 
 
-def measure(sizes: BenchSizes = FULL, progress: _Progress | None = None) -> dict[str, Any]:
-    """Measure what :class:`~freqsgd.planner.speed.Rates` holds; return the document of it.
+def measure(sizes: BenchSizes = FULL, progress: _Progress | None = None) -> Bench:
+    """Measure how fast this machine trains, copies and sends.
 
     Args:
         sizes: how much is measured
@@ -97,34 +70,34 @@ def measure(sizes: BenchSizes = FULL, progress: _Progress | None = None) -> dict
         require_torchrec()
     except DataError as error:
         no_torchrec = str(error)
-    rates: list[dict[str, Any]] = []
+    rates: list[BenchRate] = []
     with nullcontext() if no_torchrec else group_of_one():
         for number, dim in enumerate(_DIMS):
             tell(f"steps, vectors of {dim}", number, 4)
             rates += _row_rates(sizes, dim, torchrec=no_torchrec is None)
     tell("copying", 2, 4)
-    rates.append(_rate("copy", "bytes", copy_rates(sizes.copied, sizes.rounds)))
+    rates.append(_rate("copy", copy_rates(sizes.copied, sizes.rounds)))
     tell("loopback", 3, 4)
-    rates.append(_rate("loopback", "bytes", loopback_rates(sizes.sent, sizes.rounds)))
-    return {
-        "schema": SCHEMA,
-        "kind": KIND,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "quick": sizes != FULL,
-        "machine": {
+    rates.append(_rate("loopback", loopback_rates(sizes.sent, sizes.rounds)))
+    return Bench(
+        schema=SCHEMA,
+        kind=KIND,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        quick=sizes != FULL,
+        machine=BenchMachine(
             **describe_machine(),
-            "available_memory": available_memory(),
-            "freqsgd": metadata.version("freqsgd"),
-            "torchrec": None if no_torchrec else metadata.version("torchrec"),
-            "no_torchrec": no_torchrec,
-        },
-        "sizes": asdict(sizes),
-        "seconds": round(time.perf_counter() - begin, 1),
-        "rates": rates,
-    }
+            available_memory=available_memory(),
+            freqsgd=metadata.version("freqsgd"),
+            torchrec=None if no_torchrec else metadata.version("torchrec"),
+            no_torchrec=no_torchrec,
+        ),
+        sizes=sizes,
+        seconds=round(time.perf_counter() - begin, 1),
+        rates=tuple(rates),
+    )
 
 
-def _row_rates(sizes: BenchSizes, dim: int, *, torchrec: bool) -> list[dict[str, Any]]:
+def _row_rates(sizes: BenchSizes, dim: int, *, torchrec: bool) -> list[BenchRate]:
     """Measure rows looked up and updated in a second, by one process and by TorchRec in turns."""
     rows = sizes.tokens * _DIMS[0] // dim
     some = examples(sizes.features, sizes.tokens, sizes.batch_size, 6, rows)
@@ -134,10 +107,27 @@ def _row_rates(sizes: BenchSizes, dim: int, *, torchrec: bool) -> list[dict[str,
     if torchrec:
         contenders["torchrec"] = torchrec_steps(some, dim, 2)
     return [
-        _rate(what, "rows", [sizes.features * speed for speed in speeds])
-        | {"dim": dim, "row_bytes": row_bytes[what], "table_rows": sizes.features * rows}
+        _rate(
+            what,
+            [sizes.features * speed for speed in speeds],
+            dim=dim,
+            row_bytes=row_bytes[what],
+            table_rows=sizes.features * rows,
+        )
         for what, speeds in take_turns(contenders, sizes.rounds).items()
     ]
+
+
+def _rate(what: str, found: Sequence[float], **of_rows: int) -> BenchRate:
+    content = {
+        "what": what,
+        "unit": "rows" if of_rows else "bytes",
+        "per_second": median(found),
+        "slowest": min(found),
+        "fastest": max(found),
+        **of_rows,
+    }
+    return convert(content, BenchRate)
 
 
 def take_turns(contenders: Mapping[str, Steps], rounds: int) -> dict[str, list[float]]:
@@ -147,16 +137,6 @@ def take_turns(contenders: Mapping[str, Steps], rounds: int) -> dict[str, list[f
         for name, run in contenders.items():
             speeds[name].append(run())
     return {name: found[1:] for name, found in speeds.items()}
-
-
-def _rate(what: str, unit: str, found: Sequence[float]) -> dict[str, Any]:
-    return {
-        "what": what,
-        "unit": unit,
-        "per_second": median(found),
-        "slowest": min(found),
-        "fastest": max(found),
-    }
 
 
 # ---- steps of training ---------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from itertools import repeat
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,8 +88,10 @@ def run(
         top_items=items.top,
         corollary=ProblemCorollary(settings.exception is None, settings.exception),
     )
+    sides: list[Literal["user", "item"]] = ["user"] * settings.users
+    sides += ["item"] * settings.items
     tokens = Tokens(
-        side=(*repeat("user", settings.users), *repeat("item", settings.items)),
+        side=tuple(sides),
         rank=tuple(settings.ranks.tolist()),
         p=numbers(known.p),
         sigma2=numbers(known.sigma2),
