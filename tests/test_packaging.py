@@ -67,7 +67,7 @@ def clean_environment(folder: Path, package: Path) -> Path:
 
 def test_packages_hold_what_is_tracked_of_the_package_and_little_else(built):
     sources = {name.removeprefix("src/") for name in tracked() if name.startswith("src/freqsgd/")}
-    assert {"freqsgd/py.typed", "freqsgd/report/assets/page.css"} <= sources
+    assert {"freqsgd/py.typed", "freqsgd/report/templates/page.css"} <= sources
     (wheel,) = built.glob("*.whl")
     with zipfile.ZipFile(wheel) as file:
         names = {name for name in file.namelist() if ".dist-info/" not in name}

@@ -31,7 +31,7 @@ def wait_until(page, expression: str) -> None:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    pytest.importorskip("plotly", reason="plotly is not installed")
+    pytest.importorskip("vl_convert", reason="vl-convert-python is not installed")
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("chromium is not installed")
@@ -55,7 +55,7 @@ def open_file(browser) -> Iterator[Callable[..., Any]]:
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: requests.append(request.url))
         page.goto(path.as_uri())
-        wait_until(page, "[...document.querySelectorAll('.chart')].every(c => c._fullLayout)")
+        wait_until(page, "[...document.querySelectorAll('.chart')].every(c => c.dataset.drawn)")
         return page
 
     yield opened

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from freqsgd.report.paper import read_paper
-from freqsgd.report.paper_charts import charts_of
-from freqsgd.report.paper_sections import render_paper
+from freqsgd.report.old.paper import read_paper
+from freqsgd.report.old.paper_charts import charts_of
+from freqsgd.report.old.paper_sections import render_paper
 from tests.report.made_up import make_results, make_study, make_tuned
 from tests.report.made_up_diagnosis import make_diagnosed
 from tests.report.made_up_inspection import make_field, make_inspection

@@ -16,7 +16,7 @@ from freqsgd.cli.table import print_results
 from freqsgd.errors import DataError
 from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.report import write_report
-from freqsgd.report.diagnosis_words import diagnosis_words
+from freqsgd.report.old.diagnosis_words import diagnosis_words
 from freqsgd.report.results import read_results
 from freqsgd.tables.spec import StreamOptions
 from freqsgd.words.settings import TextSettings

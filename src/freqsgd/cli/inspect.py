@@ -22,8 +22,8 @@ from freqsgd.files import check_apart
 from freqsgd.inspection.document import inspect_data as look_at
 from freqsgd.inspection.options import InspectionOptions
 from freqsgd.report import write_inspection
-from freqsgd.report.inspection import with_names
-from freqsgd.report.inspection_words import summarize
+from freqsgd.report.old.inspection import with_names
+from freqsgd.report.old.inspection_words import summarize
 from freqsgd.tables.files import named_paths
 
 __all__ = ["inspect_data", "print_inspection"]

@@ -1,26 +1,25 @@
-"""Results as one self-contained HTML page.
+"""Documents as HTML pages that need nothing else, and their charts as PNG files.
 
-``freqsgd.documents`` says what is read. ``results.py`` names runs, ``kinds.py`` says what is
-compared: scores of samples or losses of text. ``headline.py`` and ``summary.py`` say what they
-show, ``charts.py`` and ``tables.py`` show it, ``sections.py`` puts it in order, ``page.py`` makes
-it HTML. ``tuning*.py`` and ``diagnosis*.py`` do all that for what a search and ``--diagnose`` add,
-``one_pass*.py`` for runs that see every example once, ``theory*.py`` and ``inspection*.py`` for
-documents of their own, and ``paper*.py`` for the paper's figures, each from the documents of
-several runs. ``picture*.py`` draw the same figures as PNG files.
+A module per kind of document turns the typed document (``freqsgd.documents``) into a
+:class:`~freqsgd.report.page.Page`: ``comparison.py`` (runs by epoch, with ``tuning.py`` and
+``diagnosis.py``), ``one_pass.py``, ``inspection.py``, ``theory.py``, ``paper.py``. A page has
+
+- tiles: the few numbers that matter most, each with what it stands beside
+- at most five sentences: what matters beside them, and the first of the notes of honesty
+- sections: first the charts that make the point. Charts come before sentences and tables
+
+Nothing here writes HTML: ``templates/page.html`` does, and escapes every string. ``charts.py``
+makes a chart from rows and layers, as a Vega-Lite specification that the page and the PNG file
+share; ``tables.py`` makes tables of cells; ``wording.py`` writes numbers as words; ``results.py``
+names runs and sets them beside each other; ``parts.py`` holds what pages of runs have in common.
+A chart has a description for those who cannot see it, and its numbers as a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from freqsgd.report.page import needs, write_file
-from freqsgd.report.results import read_results
-
-if TYPE_CHECKING:
-    from freqsgd.report.page import Chart, Section
-    from freqsgd.report.picture import Picture
+from typing import Any
 
 __all__ = ["write_inspection", "write_paper", "write_report", "write_theory"]
 
@@ -30,51 +29,15 @@ def write_report(results: Mapping[str, Any], path: Path) -> None:
 
     Each of its charts is written beside it too, as ``report-<chart>.png``.
     """
-    needs("plotly", "the report")
-    page = of_one_pass if results.get("one_pass") is True else of_epochs
-    html, sections = page(results)
-    write_file(path, html.encode(), "the report")
-    charts = [chart for section in sections for chart in section.charts]
-    write_pictures(path.stem, chart_pictures(charts), path.parent)
+    from freqsgd.report.comparison import comparison_page
+    from freqsgd.report.old import write_report as write_old
+    from freqsgd.report.page import write
+    from freqsgd.report.results import read_results
 
-
-def chart_pictures(charts: Iterable[Chart]) -> dict[str, Picture]:
-    """A picture per chart."""
-    from freqsgd.report.picture import Panel, Picture
-
-    return {chart.name: Picture(chart.title, [Panel("", chart.figure)]) for chart in charts}
-
-
-def of_one_pass(results: Mapping[str, Any]) -> tuple[str, Sequence[Section]]:
-    """The page of runs that saw every example once, and its sections."""
-    from freqsgd.report.one_pass import read_one_pass
-    from freqsgd.report.one_pass_sections import (
-        one_pass_sections,
-        render_one_pass,
-    )
-
-    found = read_one_pass(results)
-    sections = one_pass_sections(found)
-    return render_one_pass(found, sections), sections
-
-
-def of_epochs(results: Mapping[str, Any]) -> tuple[str, Sequence[Section]]:
-    """The page of runs over the same samples, epoch by epoch, and its sections."""
-    from freqsgd.report import sections
-    from freqsgd.report.kinds import kind_of
-    from freqsgd.report.page import render
-
-    read = read_results(results)
-    kind = kind_of(read)
-    parts = sections.sections(read, kind)
-    page = render(
-        title=sections.title(read),
-        opening=sections.opening(read, kind),
-        sections=parts,
-        footer=sections.footer(read),
-        runs=read.runs,
-    )
-    return page, parts
+    if results.get("one_pass") is True or "tuning" in results or "diagnosis" in results:
+        write_old(results, path)
+    else:
+        write(comparison_page(read_results(results)), path)
 
 
 def write_paper(document: Mapping[str, Any], folder: Path) -> Path:
@@ -82,49 +45,20 @@ def write_paper(document: Mapping[str, Any], folder: Path) -> Path:
 
     The documents that it names are read from ``folder``; those that are missing are said to be.
     """
-    needs("plotly", "the report")
-    from freqsgd.report.paper import read_paper
-    from freqsgd.report.paper_charts import charts_of
-    from freqsgd.report.paper_sections import paper_pictures, render_paper
+    from freqsgd.report.old import write_paper as write_old
 
-    paper = read_paper(document, folder)
-    parts = {figure.name: charts_of(paper, figure) for figure in paper.figures}
-    return write_document("paper", render_paper(paper, parts), paper_pictures(paper, parts), folder)
+    return write_old(document, folder)
 
 
 def write_theory(document: Mapping[str, Any], folder: Path) -> Path:
     """Write ``theory.html`` and its pictures from the content of a ``theory.json``."""
-    needs("plotly", "the report")
-    from freqsgd.report.theory import read_theory
-    from freqsgd.report.theory_sections import render_theory, theory_pictures
+    from freqsgd.report.old import write_theory as write_old
 
-    theory = read_theory(document)
-    return write_document("theory", render_theory(theory), theory_pictures(theory), folder)
+    return write_old(document, folder)
 
 
 def write_inspection(document: Mapping[str, Any], folder: Path) -> Path:
     """Write ``inspect.html`` and its pictures from the content of an ``inspect.json``."""
-    needs("plotly", "the report")
-    from freqsgd.report.inspection import read_inspection
-    from freqsgd.report.inspection_sections import inspection_pictures, render_inspection
+    from freqsgd.report.old import write_inspection as write_old
 
-    inspection = read_inspection(document)
-    pictures = inspection_pictures(inspection)
-    return write_document("inspect", render_inspection(inspection), pictures, folder)
-
-
-def write_document(name: str, html: str, pictures: Mapping[str, Picture], folder: Path) -> Path:
-    """Write a page and its pictures."""
-    page = folder / f"{name}.html"
-    write_file(page, html.encode(), "the report")
-    write_pictures(name, pictures, folder)
-    return page
-
-
-def write_pictures(name: str, pictures: Mapping[str, Picture], folder: Path) -> None:
-    """Write the pictures of a page, as PNG files beside it."""
-    needs("matplotlib", "a picture")
-    from freqsgd.report.picture import write_picture
-
-    for part, picture in pictures.items():
-        write_picture(picture, folder / f"{name}-{part}.png")
+    return write_old(document, folder)

@@ -1,124 +1,500 @@
-"""The charts of a report with the words and numbers that belong to them."""
+"""Charts as Vega-Lite specifications, which the page draws in the browser and ``picture`` as PNG.
+
+A chart is :func:`plot` of rows (dictionaries with a ``run``, the label of a series) and of layers:
+:func:`lines`, :func:`points`, :func:`bars`, :func:`intervals`, :func:`labels`, :func:`level`.
+Text of documents may stand in rows, titles and labels. It must never stand in expressions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
-from freqsgd.report import figures
-from freqsgd.report.frequency import by_frequency, sgd_level
-from freqsgd.report.kinds import TRAINING_LOSS, Kind
-from freqsgd.report.measures import CLASSES, Breakdown, Metric
-from freqsgd.report.memory_figure import state_memory, state_words
-from freqsgd.report.page import Chart
-from freqsgd.report.results import Results
-from freqsgd.report.tables import plain_table
-from freqsgd.report.wording import capitalized, enumerate_words, score
+from freqsgd.optimizers import OPTIMIZERS, Style
+from freqsgd.report.tables import Table
+from freqsgd.report.wording import shortened
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+Spec = dict[str, Any]
+Rows = Sequence[Mapping[str, Any]]
+Tip = tuple[str, str, str]  # a field of the rows, its title, its format: "" for text
 
-
-def learning_charts(results: Results, by: Metric) -> Iterator[Chart]:
-    """Training loss and the validation measure over time."""
-    measures = {"training-loss": TRAINING_LOSS}
-    if by is not TRAINING_LOSS:
-        measures["validation"] = by
-    for name, measure in measures.items():
-        figure = figures.curves(results, measure, by)
-        if figure is not None:
-            yield Chart(
-                name,
-                title=capitalized(measure.name),
-                figure=figure,
-                description=curves_description(results, measure),
-                note="The large marker is the epoch whose weights were kept.",
-                data=curves_table(results, measure),
-            )
-
-
-def curves_description(results: Results, measure: Metric) -> str:
-    """Start and end of every line, in words."""
-    lines = []
-    for run in results.runs:
-        shown = [(epoch, value) for epoch in run.epochs if (value := measure.of(epoch)) is not None]
-        if shown:
-            ends = (
-                f"{score(value)} in epoch {epoch.epoch}" for epoch, value in (shown[0], shown[-1])
-            )
-            lines.append(f"{run.label} {', '.join(ends)}")
-    return f"Line chart of the {measure.name}, one line per run: {'; '.join(lines)}."
-
-
-def curves_table(results: Results, measure: Metric) -> str:
-    """Every point of the lines: value and second, by epoch and run."""
-    points = {(run.label, epoch.epoch): epoch for run in results.runs for epoch in run.epochs}
-    labels = [run.label for run in results.runs]
-    head = ["Epoch", *(f"{label}{unit}" for label in labels for unit in ("", ", s"))]
-    rows: list[list[str | None]] = []
-    for number in sorted({number for _, number in points}):
-        rows.append([str(number)])
-        for label in labels:
-            epoch = points.get((label, number))
-            seconds = None if epoch is None else epoch.seconds
-            rows[-1].append(None if epoch is None else shown(measure.of(epoch)))
-            rows[-1].append(None if seconds is None else f"{seconds:.2f}")
-    return plain_table(head, rows)
+HEIGHT = 300
+RUN = {"field": "run", "type": "nominal", "title": None}
+SHOWN = [{"filter": "indexof(hidden, datum.run) < 0"}]  # the legend of the page hides runs
+SMALL, LARGE = 40, 130  # areas of markers, in square pixels
+MARKED = 12  # markers on a line
+WIDE_SPREAD = 10  # an axis is logarithmic where the largest value is that many times the smallest
+DASHES = {
+    "solid": [1, 0],
+    "dash": [6, 4],
+    "dot": [2, 3],
+    "dashdot": [7, 3, 2, 3],
+    "longdash": [10, 4],
+    "longdashdot": [10, 3, 2, 3],
+}
+MARKERS = {
+    "circle": "circle",
+    "square": "square",
+    "triangle-up": "triangle-up",
+    "diamond": "diamond",
+    "triangle-down": "triangle-down",
+    "pentagon": "M0-.55L.52-.17L.32.44H-.32L-.52-.17Z",
+}
+STYLES = {
+    name: facts.style
+    for dash in DASHES
+    for name, facts in OPTIMIZERS.items()
+    if facts.style is not None and facts.style.dash == dash
+}
+OTHER_STYLES = {  # of series that are no optimizers
+    "counted": replace(STYLES["sgd"], dash="solid", marker="circle"),
+    "exponential": replace(STYLES["adam"], dash="dash", marker="square"),
+    "polynomial": replace(STYLES["cfsgd"], dash="dot", marker="diamond"),
+}
+# Up to so many charts in a picture: columns, width and scale of the height of each.
+SIZES = ((1, 1, 600, 1.0), (4, 2, 440, 1.0), (9, 3, 330, 0.75), (math.inf, 5, 220, 0.6))
+OF_PAGE = ("$schema", "usermeta", "params")  # parts of a specification
+RESOLUTION = 2  # pixels of a picture per pixel of a page
 
 
-def cost_charts(results: Results, kind: Kind) -> Iterator[Chart]:
-    """What the state costs, and where quality differs."""
-    memory = state_memory(results)
-    if memory is not None:
-        sizes = [(run.label, state_words(run)) for run in results.runs]
-        note = "Numbers that the optimizer keeps beside the weights, in bytes."
-        yield memory_chart("state", memory, sizes, note)
-    for breakdown in kind.breakdowns:
-        level = sgd_level(results, kind, breakdown)
-        figure = by_frequency(results, breakdown, level)
-        if figure is not None:
-            yield frequency_chart(results, breakdown, level, figure)
+class Drawn(Protocol):
+    """What can become a series: a run, or something else with a label and a key of a style."""
+
+    @property
+    def optimizer(self) -> str:
+        """The key of its style."""
+
+    @property
+    def label(self) -> str:
+        """Its name in rows and in the legend."""
 
 
-def memory_chart(name: str, memory: Figure, sizes: Sequence[tuple[str, str]], note: str) -> Chart:
-    """The size of the optimizers' state, given by their names and in words."""
-    listed = enumerate_words(map(" ".join, sizes))
-    scale = "The axis is logarithmic. " if memory.layout.xaxis.type == "log" else ""
-    return Chart(
-        name,
-        title="Optimizer state",
-        figure=memory,
-        description=f"Bar chart of optimizer state: {listed}.",
-        note=scale + note,
-        data=plain_table(["Optimizer", "State"], [list(row) for row in sizes]),
+@dataclass(frozen=True)
+class Series:
+    """Something that is drawn: its name in rows and in the legend, and its style."""
+
+    label: str
+    style: Style
+    optimizer: str = ""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A specification with the words and numbers that belong to it."""
+
+    name: str  # unique on the page
+    title: str
+    spec: Spec
+    description: str  # for those who cannot see it
+    note: str = ""
+    table: Table | None = None
+
+
+def series_of(runs: Sequence[Drawn]) -> list[Series]:
+    """Return the series of runs: a colour per optimizer, other dashes for its further runs."""
+    known = {**STYLES, **OTHER_STYLES}
+    strangers = [name for name in dict.fromkeys(run.optimizer for run in runs) if name not in known]
+    used = {run.optimizer for run in runs}
+    spare = [name for name in STYLES if name not in used] or list(STYLES)
+    seen: Counter[str] = Counter()
+    dashes, markers = list(DASHES), list(MARKERS)
+    found = []
+    for run in runs:
+        name = run.optimizer
+        if name in strangers:
+            name = spare[strangers.index(name) % len(spare)]
+        style = known[name]
+        if name in STYLES:
+            place = (dashes.index(style.dash) + seen[name]) % len(dashes)
+            style = replace(style, dash=dashes[place], marker=markers[place])
+        seen[name] += 1
+        found.append(Series(run.label, style, run.optimizer))
+    return found
+
+
+# ---- axes ----------------------------------------------------------------------------------------
+
+
+def axis(
+    field: str,
+    title: str | None = None,
+    *,
+    log: bool = False,
+    whole: bool = False,
+    format: str = "",
+    grid: bool = True,
+    domain: Sequence[Any] | None = None,
+    values: Sequence[float] | None = None,
+    padding: float = 0,
+    zero: bool = False,
+) -> Spec:
+    """Return an axis of numbers.
+
+    Args:
+        field: of the rows
+        title: beside the axis
+        log: logarithmic
+        whole: with ticks at whole numbers only
+        format: of its numbers, in the language of d3
+        grid: with lines across the chart
+        domain: its ends, if they are not to follow from the rows that are shown
+        values: its ticks
+        padding: pixels between its ends and the marks nearest to them
+        zero: starts at 0
+    """
+    scale: Spec = {"type": "log", "nice": False, "padding": 6} if log else {"zero": zero}
+    if padding:
+        scale["padding"] = padding
+    if domain is not None:
+        scale |= {"domain": list(domain), "nice": False}
+    marks: Spec = {"grid": grid}
+    if log:
+        marks |= {"tickCount": 5, "labelOverlap": "greedy", "format": format or "~g"}
+    elif whole:
+        scale |= {"nice": False, "padding": 8}
+        marks |= {"tickMinStep": 1, "format": format or ",d"}
+    elif format:
+        marks["format"] = format
+    if values is not None:
+        marks["values"] = list(values)
+    return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": marks}
+
+
+def names_axis(field: str, names: Sequence[str] | None = None) -> Spec:
+    """Return an axis of names, in the order of the rows or as given."""
+    return {
+        "field": field,
+        "type": "nominal",
+        "title": None,
+        "sort": list(names) if names else None,
+        "axis": {"domain": False, "ticks": False, "labelLimit": 190, "labelPadding": 8},
+    }
+
+
+def seconds_axis(totals: Iterable[float | None]) -> Spec | None:
+    """Return the axis of seconds for runs that took so many; None where some are not known."""
+    known = [total for total in totals if total is not None]
+    if not known:
+        return None
+    if 0 < WIDE_SPREAD * min(known) < max(known):
+        title = "seconds of training (logarithmic)"
+        return axis("seconds", title, log=True, grid=False)
+    return axis("seconds", "seconds of training", zero=True, grid=False)
+
+
+# ---- layers --------------------------------------------------------------------------------------
+
+
+def layer(mark: Spec, rows: Rows | None = None, **encoding: Any) -> Spec:
+    """Return a layer; it draws the rows of the chart, or its own."""
+    made: Spec = {"mark": mark, "encoding": encoding}
+    if rows is not None:
+        made |= {"data": {"values": list(rows)}, "transform": SHOWN}
+    return made
+
+
+def lines(rows: Rows | None = None, *, detail: str = "", **mark: Any) -> Spec:
+    """Return a line per run, with its dash unless ``strokeDash`` is given.
+
+    ``detail`` names a field that splits the rows of a run into several lines.
+    """
+    encoding: Spec = {"color": RUN}
+    if "strokeDash" not in mark:
+        encoding["strokeDash"] = RUN
+    if detail:
+        encoding["detail"] = {"field": detail, "type": "nominal"}
+    return layer({"type": "line", "clip": True, **mark}, rows, **encoding)
+
+
+def points(rows: Rows | None = None, *, sized: bool = False, **mark: Any) -> Spec:
+    """Return a marker per row; ``sized``: of the area that its field ``size`` says, none of 0."""
+    encoding: Spec = {"color": RUN, "shape": RUN}
+    if sized:
+        encoding["size"] = {"field": "size", "type": "quantitative", "scale": None}
+    made = layer(
+        {"type": "point", "filled": True, "opacity": 1, "size": SMALL, "clip": True, **mark},
+        rows,
+        **encoding,
     )
+    if sized:
+        made["transform"] = [*made.get("transform", []), {"filter": "datum.size > 0"}]
+    return made
 
 
-def frequency_chart(
-    results: Results, breakdown: Breakdown, level: Mapping[str, float], figure: Figure
-) -> Chart:
-    """The scores of frequent and rare tokens."""
-    rows = [
-        [run.label, *(shown(breakdown.measure(name).of(run)) for name in CLASSES)]
-        for run in results.runs
+def bars(tips: Sequence[Tip] = (), **mark: Any) -> Spec:
+    """Return a lying bar per row, which tells ``tips`` when it is pointed at."""
+    encoding = {"color": RUN, **({"tooltip": told(tips)} if tips else {})}
+    return layer({"type": "bar", "height": {"band": 0.62}, **mark}, **encoding)
+
+
+def intervals(rows: Rows | None = None, low: str = "low", high: str = "high") -> Spec:
+    """Return an upright line from ``low`` to ``high`` per row."""
+    ends = {"y": {"field": low, "type": "quantitative"}, "y2": {"field": high}}
+    return layer({"type": "rule", "clip": True}, rows, color=RUN, **ends)
+
+
+def labels(field: str, **mark: Any) -> Spec:
+    """Return the text of a field, right of where its row is."""
+    style = {"type": "text", "style": "remark", "align": "left", "dx": 9, **mark}
+    return layer(style, text={"field": field})
+
+
+def level(
+    value: float,
+    words: str = "",
+    *,
+    upright: bool = False,
+    below: bool = False,
+    left: bool = False,
+) -> list[Spec]:
+    """Return a line across the chart at a value of y, or of x if ``upright``, and its name.
+
+    The name stands at the end, above the line or ``below`` it; that of an upright line on top, from
+    there to the ``left`` or to the right.
+    """
+    at, across = ("x", "y") if upright else ("y", "x")
+    data = {"values": [{"level": value, "words": words}]}
+    position = {"field": "level", "type": "quantitative"}
+    rule = {"mark": {"type": "rule", "style": "level"}, "data": data}
+    made: list[Spec] = [{**rule, "encoding": {at: position, across: None}}]
+    if words:
+        side = {"baseline": "top", "dy": 4} if below else {"baseline": "bottom", "dy": -4}
+        align = "left" if upright and not left else "right"
+        mark = {"type": "text", "style": "remark", "align": align, **side}
+        end = {"value": 0 if upright else "width"}
+        text = {"field": "words"}
+        made.append(
+            {"mark": mark, "data": data, "encoding": {at: position, across: end, "text": text}}
+        )
+    return made
+
+
+def outline(rows: Rows, words: str = "", **mark: Any) -> list[Spec]:
+    """Return a line that belongs to no run, dotted unless ``mark`` says else, and its name."""
+    data = {"values": list(rows)}
+    made: list[Spec] = [
+        {"mark": {"type": "line", "style": "level", "clip": True, **mark}, "data": data}
     ]
-    start = figure.layout.yaxis.range[0]
-    if level:
-        axis = " Bars show the loss less that of SGD: what is below 0 is better than SGD."
-    else:
-        axis = f" The axis starts at {start:.2f}, not at 0." if start > 0 else ""
-    return Chart(
-        breakdown.name,
-        title=f"{breakdown.title}{', less that of SGD' if level else ''}",
-        figure=figure,
-        description=f"Bar chart of test {breakdown.score} for {breakdown.of_classes}: "
-        + "; ".join(" ".join(entry or "unknown" for entry in row) for row in rows)
-        + f".{axis}",
-        note=breakdown.note + axis,
-        data=plain_table(["Optimizer", *CLASSES], rows),
-    )
+    if words:
+        middle = {**rows[len(rows) // 2], "words": words}
+        text = {"type": "text", "style": "remark", "align": "left", "baseline": "bottom", "dy": -3}
+        made.append(
+            {
+                "mark": text,
+                "data": {"values": [middle]},
+                "encoding": {"text": {"field": "words"}},
+            }
+        )
+    return made
 
 
-def shown(value: float | None) -> str | None:
-    """A score that may be missing."""
-    return None if value is None else score(value)
+# ---- charts --------------------------------------------------------------------------------------
+
+
+def plot(
+    series: Sequence[Series],
+    rows: Rows,
+    x: Spec,
+    y: Spec,
+    *layers: Spec,
+    tips: Sequence[Tip] = (),
+    height: int = HEIGHT,
+    seconds: Spec | None = None,
+    unit: str = "epochs",
+    spans: Mapping[str, Sequence[float]] | None = None,
+    offset: bool = False,
+) -> Spec:
+    """Return the specification of a chart.
+
+    Args:
+        series: all that is in the legend of its page
+        rows: what the layers draw that have no rows of their own
+        x: axis
+        y: axis
+        layers: what is drawn, the lowest first
+        tips: what the nearest row shows when it is pointed at
+        height: in pixels
+        seconds: the axis of x when the page shows seconds
+        unit: what x counts else
+        spans: by run, the ends of y that matter; the axis follows those of the runs that are shown
+        offset: rows of several runs that have the same name on y lie below each other
+    """
+    used = {row["run"] for row in rows if "run" in row}
+    used |= {row.get("run") for each in layers for row in each.get("data", {}).get("values", ())}
+    shown = [one for one in series if one.label in used]
+    params: list[Spec] = [{"name": "hidden", "value": []}]
+    encoding = {"x": x, "y": y}
+    meta: Spec = {}
+    if spans:
+        low, high = with_room([end for ends in spans.values() for end in ends])
+        params += [{"name": "low", "value": low}, {"name": "high", "value": high}]
+        scale = {**y["scale"], "domain": [{"expr": "low"}, {"expr": "high"}], "nice": False}
+        encoding["y"] = {**y, "scale": scale}
+        meta["spans"] = {name: list(ends) for name, ends in spans.items()}
+    if offset:
+        encoding["yOffset"] = {"field": "run", "scale": {"domain": [one.label for one in shown]}}
+    if seconds is not None:
+        meta |= {"seconds": seconds, "unit": unit}
+    spec = {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "width": "container",
+        "height": height,
+        "data": {"values": list(rows)},
+        "transform": SHOWN,
+        "params": params,
+        "encoding": encoding,
+        "layer": [styled(each, shown) for each in (*layers, *pointed_at(tips))],
+    }
+    return {**spec, "usermeta": meta} if meta else spec
+
+
+def styled(each: Spec, shown: Sequence[Series]) -> Spec:
+    """Return a layer whose channels that tell runs apart have the styles of the series."""
+    ranges = {
+        "color": [one.style.light for one in shown],
+        "strokeDash": [DASHES[one.style.dash] for one in shown],
+        "shape": [MARKERS[one.style.marker] for one in shown],
+    }
+    domain = [one.label for one in shown]
+    encoding = {
+        channel: {**entry, "scale": {"domain": domain, "range": ranges[channel]}}
+        if entry is RUN
+        else entry
+        for channel, entry in each.get("encoding", {}).items()
+    }
+    return {**each, "encoding": encoding}
+
+
+def pointed_at(tips: Sequence[Tip]) -> list[Spec]:
+    """Return the layer that tells of the row nearest to the pointer."""
+    if not tips:
+        return []
+    select = {"type": "point", "on": "pointerover", "nearest": True, "clear": "pointerout"}
+    # Vega-Lite looks for text one level too high where the nearest row counts, as of 6.4.
+    rows = [(field if format else f"datum.{field}", title, format) for field, title, format in tips]
+    near = {"condition": {"param": "near", "empty": False, "value": 1}, "value": 0}
+    return [
+        {
+            "name": "pointer",
+            "mark": {"type": "point", "filled": True, "size": LARGE, "clip": True},
+            "params": [{"name": "near", "select": select}],
+            "encoding": {"color": RUN, "opacity": near, "tooltip": told(rows)},
+        }
+    ]
+
+
+def told(tips: Sequence[Tip]) -> list[Spec]:
+    """Return what a row tells when it is pointed at."""
+    return [
+        {"field": field, "title": title, "type": "quantitative" if format else "nominal"}
+        | ({"format": format} if format else {})
+        for field, title, format in tips
+    ]
+
+
+def with_room(values: Sequence[float], least: float = 1e-4) -> list[float]:
+    """Return the ends of an axis that holds values, with some room; the page's script does so."""
+    low, high = min(values), max(values)
+    room = 0.06 * max(high - low, least)
+    return [low - room, high + room]
+
+
+def config(text: str, muted: str, grid: str, font: str) -> Spec:
+    """Return the looks that all charts have in common, in some colours."""
+    words = {"labelColor": muted, "titleColor": muted, "labelFontSize": 11, "titleFontSize": 12}
+    return {
+        "aria": False,  # the page describes its charts
+        "background": None,
+        "font": font,
+        "view": {"stroke": None},
+        "line": {"strokeWidth": 2},
+        "axis": {
+            **words,
+            "titleFontWeight": "normal",
+            "labelFlush": False,
+            "tickCount": 6,
+            "domainColor": grid,
+            "tickColor": grid,
+            "gridColor": grid,
+        },
+        "legend": {"labelColor": muted, "labelFontSize": 12, "symbolStrokeWidth": 2},
+        "style": {
+            "level": {"color": muted, "strokeDash": [2, 3], "strokeWidth": 1},
+            "remark": {"color": muted, "fontSize": 11},
+        },
+        "title": {"color": text, "anchor": "start", "fontSize": 13, "offset": 12},
+    }
+
+
+PAGE_FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
+PAGE_CONFIG = config("var(--text)", "var(--muted)", "var(--grid)", PAGE_FONT)
+PICTURE_CONFIG = {
+    **config("#1d2129", "#5c6470", "#e2e3df", "Liberation Sans, Arial, sans-serif"),
+    "background": "white",
+    "padding": 14,
+}
+
+
+def for_page(spec: Spec) -> Spec:
+    """Return a copy whose colours are those of the page, light or dark."""
+    return _recoloured(spec) | {"config": {**PAGE_CONFIG, "legend": {"disable": True}}}
+
+
+def _recoloured(value: Any) -> Any:
+    """Return a copy in which the ranges of scales are variables of the page's style."""
+    if isinstance(value, list):
+        return [_recoloured(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: each
+        if key in ("data", "usermeta")
+        else [variable(entry) if _is_colour(entry) else entry for entry in each]
+        if key == "range"
+        else _recoloured(each)
+        for key, each in value.items()
+    }
+
+
+def _is_colour(entry: Any) -> bool:
+    return isinstance(entry, str) and entry.startswith("#")
+
+
+def variable(colour: str) -> str:
+    """Return the variable of the page's style that stands for a colour of a series."""
+    return f"var(--c-{colour.removeprefix('#')})"
+
+
+def picture(charts: Sequence[Chart], title: str = "") -> bytes:
+    """Return charts as one PNG image, with their titles and one legend."""
+    from vl_convert import vegalite_to_png
+
+    _, columns, width, scale = next(size for size in SIZES if len(charts) <= size[0])
+    panels = []
+    for chart in charts:
+        panel = {**chart.spec, "width": width, "height": round(scale * chart.spec["height"])}
+        panel["title"] = shortened(chart.title, round(width / 7))
+        panel["layer"] = [each for each in panel["layer"] if each.get("name") != "pointer"]
+        if "spans" in panel.get("usermeta", {}):
+            ends = [param["value"] for param in panel["params"][1:]]
+            y = panel["encoding"]["y"]
+            y = {**y, "scale": {**y["scale"], "domain": ends}}
+            panel["encoding"] = {**panel["encoding"], "y": y}
+        panels.append({key: panel[key] for key in panel if key not in OF_PAGE})
+    spec: Spec = {
+        "$schema": charts[0].spec["$schema"],
+        "params": charts[0].spec["params"][:1],
+        "concat": panels,
+        "columns": columns,
+        "spacing": 24,
+        "config": {
+            **PICTURE_CONFIG,
+            "legend": {**PICTURE_CONFIG["legend"], "orient": "bottom", "columns": 4},
+        },
+    }
+    if title:
+        spec["title"] = {"text": title, "fontSize": 15}
+    return vegalite_to_png(spec, scale=RESOLUTION)

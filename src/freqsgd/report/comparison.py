@@ -1,103 +1,772 @@
-"""What the runs say about each other: who is best, and when one reached what another reached."""
+"""The page of runs over the same samples or text, epoch by epoch: ``compare``, ``train``, ``tune``.
+
+:func:`kind_of` says what is compared: scores of samples, or losses of text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
-from freqsgd.report.measures import Measure, Metric
-from freqsgd.report.results import Epoch, Results, Run
-from freqsgd.report.wording import enumerate_words, small_number, spread
+from freqsgd.report.charts import (
+    LARGE,
+    MARKED,
+    SMALL,
+    Chart,
+    Series,
+    axis,
+    labels,
+    level,
+    lines,
+    names_axis,
+    plot,
+    points,
+    seconds_axis,
+    series_of,
+)
+from freqsgd.report.page import SENTENCES, Page, Section, Tile
+from freqsgd.report.parts import (
+    even_guess,
+    made_with,
+    sample_words,
+    settings_section,
+    state_charts,
+    text_words,
+    title_of,
+    trained_words,
+)
+from freqsgd.report.results import (
+    CLASSES,
+    Best,
+    Breakdown,
+    Epoch,
+    Measure,
+    Metric,
+    Results,
+    Run,
+    Standing,
+    alike,
+    best,
+    best_standing,
+    display_name,
+    first_reaching,
+    kept,
+    leaders,
+    optimum,
+    representative,
+    standings,
+)
+from freqsgd.report.tables import Cell, Column, Table, shown, sortable_table, table
+from freqsgd.report.wording import (
+    capitalized,
+    count_of,
+    difference,
+    duration,
+    enumerate_words,
+    megabytes,
+    score,
+    size,
+    spread,
+    thousands,
+    times,
+)
+
+UNEVEN = 2  # epochs of one run do the same work: a larger spread of speeds is not the optimizer's
+
+TRAINING_LOSS = Metric("train_loss", "training loss", higher_is_better=False)
+VALIDATION_LOSS = Metric("val_loss", "validation loss", higher_is_better=False)
+VALIDATION_AUC = Metric("val_auc", "validation AUC", higher_is_better=True)
+TEST_LOSS = Measure("test loss", lambda run: run.test_loss, higher_is_better=False)
+TEST_AUC = Measure("test AUC", lambda run: run.test_auc, higher_is_better=True)
+
+WORD_CLASSES = (
+    "Head words, the most frequent, make up the first 80% of the training text, "
+    "torso words the next 15%, tail words the last 5%."
+)
+BY_TOKEN = Breakdown(
+    "test_auc_by_frequency",
+    "frequency",
+    title="Test AUC by token frequency",
+    score="AUC",
+    of_classes="samples with head, torso and tail tokens",
+    note="A sample belongs to the class of its rarest token. Head tokens make up the first 80% of "
+    "a field's training occurrences, torso tokens the next 15%, tail tokens the last 5%.",
+    higher_is_better=True,
+    against_sgd=False,
+)
+BY_PREDICTED_WORD = Breakdown(
+    "test_loss_by_frequency",
+    "frequency",
+    title="Test loss by predicted word",
+    score="loss",
+    of_classes="head, torso and tail words that are predicted",
+    note=WORD_CLASSES,
+    higher_is_better=False,
+    against_sgd=True,
+)
+BY_CENTRE_WORD = Breakdown(
+    "test_loss_by_centre_frequency",
+    "centre-frequency",
+    title="Test loss by centre word",
+    score="loss",
+    of_classes="words around head, torso and tail words",
+    note=f"The centre word predicts the words around it. {WORD_CLASSES}",
+    higher_is_better=False,
+    against_sgd=True,
+)
+LISTS = {  # of pairs of words, with hyphens at which no line is broken
+    "wordsim353": "WordSim\N{NON-BREAKING HYPHEN}353",
+    "simlex999": "SimLex\N{NON-BREAKING HYPHEN}999",
+}
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where an optimizer stands: runs that differ in their seed count as one."""
+class Kind:
+    """How runs are compared, and in which words."""
 
-    label: str
-    runs: tuple[Run, ...]  # those that have a value, the worst first
-    values: tuple[float, ...]
+    by: Metric  # epochs are compared by it
+    kept: Measure  # its value in the epoch whose weights were kept
+    outcome: Measure  # whole runs are compared by it
+    scores: Sequence[Measure]
+    breakdowns: Sequence[Breakdown]
+    data: Callable[[Results], str]  # how large the data are, in words
+    speed: str
+    batch: str
+    inapplicable: Collection[str]  # options that are written down and mean nothing here
+
+
+def kind_of(results: Results) -> Kind:
+    """Return how these results are compared."""
+    return _of_text(results) if results.dataset.kind == "text" else _of_samples(results)
+
+
+def _of_samples(results: Results) -> Kind:
+    """Recommenders: AUC counts; the loss where there is none, as with labels of one kind."""
+    by = _first_measured(results, VALIDATION_AUC, VALIDATION_LOSS)
+    best_of = kept(by, f"best {by.name}")
+    return Kind(
+        by,
+        best_of,
+        outcome=best_of,
+        scores=(best_of, TEST_AUC, TEST_LOSS, BY_TOKEN.measure("tail")),
+        breakdowns=(BY_TOKEN,),
+        data=sample_words,
+        speed="Samples/s",
+        batch="Batch size",
+        inapplicable=(),
+    )
+
+
+def _of_text(results: Results) -> Kind:
+    """Models of text: the loss counts, that of the test text above all."""
+    by = _first_measured(results, VALIDATION_LOSS, TRAINING_LOSS)
+    held_out = kept(by, by.name)
+    losses = [kept(metric, metric.name) for metric in (TRAINING_LOSS, VALIDATION_LOSS)]
+    tail = BY_PREDICTED_WORD.measure("tail")
+    return Kind(
+        by,
+        held_out,
+        outcome=TEST_LOSS if _is_known(results, TEST_LOSS) else held_out,
+        scores=(*losses, TEST_LOSS, tail, *similarity_measures(results)),
+        breakdowns=(BY_PREDICTED_WORD, BY_CENTRE_WORD),
+        data=text_words,
+        speed="Words/s",
+        batch="Paragraphs per step",
+        inapplicable=("linear_lr_scale", "linear_decay_scale"),
+    )
+
+
+def _first_measured(results: Results, *metrics: Metric) -> Metric:
+    """The first that an epoch has a value of; the first of all if none has."""
+    epochs = [epoch for run in results.runs for epoch in run.epochs]
+    measured = (
+        metric for metric in metrics if any(metric.of(epoch) is not None for epoch in epochs)
+    )
+    return next(measured, metrics[0])
+
+
+def _is_known(results: Results, measure: Measure) -> bool:
+    return any(measure.of(run) is not None for run in results.runs)
+
+
+# ---- the page ------------------------------------------------------------------------------------
+
+
+def comparison_page(results: Results) -> Page:
+    """Return the page of runs over the same data, with their search and diagnosis."""
+    kind, series = kind_of(results), series_of(results.runs)
+    caveats = list(_caveats(results, kind))
+    sentences = [*_findings(results, kind), *caveats]
+    left_out = [each for each in caveats if each not in sentences[:SENTENCES]]
+    return Page(
+        title_of(results),
+        _tiles(results, kind),
+        sentences,
+        [
+            Section(_curves_title(results, kind), curve_charts(results, kind, series)),
+            Section("All runs", tables=[_runs_table(results, kind)]),
+            Section("Read with care", remarks=[*left_out, *_chance_words(results)]),
+            Section("Mean and spread over seeds", tables=_seeds_tables(results, kind)),
+            Section(
+                "Optimizer state and rare tokens",
+                [
+                    *state_charts(results, series),
+                    *(
+                        chart
+                        for breakdown in kind.breakdowns
+                        for chart in class_charts(results, kind, breakdown, series)
+                    ),
+                ],
+            ),
+            settings_section(results, kind.data(results), kind.batch, kind.inapplicable),
+        ],
+        legend=series,
+        made=made_with(results),
+        created=results.created,
+    )
+
+
+def _curves_title(results: Results, kind: Kind) -> str:
+    """The heading of the learning curves, which says what they show."""
+    return ": ".join(filter(None, ("Learning curves", point(results, kind))))
+
+
+def point(results: Results, kind: Kind) -> str:
+    """Return what learning curves show at a glance, if it is what frequency-aware rates are for."""
+    found = reach(results, kind)
+    if found is None or not found.is_fair:
+        return ""
+    if found.epoch is None or found.epoch.epoch >= found.plain.epoch.epoch:
+        return ""
+    slow, fast = found.plain, found.counting
+    epochs = count_of(slow.epoch.epoch, "epoch")
+    return f"what takes {slow.run.label} {epochs} takes {fast.run.label} {found.epoch.epoch}"
+
+
+@dataclass(frozen=True)
+class Reach:
+    """CF-SGD and SGD, each at its best, and when CF-SGD was as good as SGD."""
+
+    counting: Best
+    plain: Best
+    epoch: Epoch | None  # None: it never was
 
     @property
-    def value(self) -> float:
-        """The mean over seeds."""
-        return mean(self.values)
-
-    @property
-    def seeds(self) -> int:
-        """How many runs there are."""
-        return len(self.runs)
-
-    @property
-    def middle(self) -> Run:
-        """The run that is in the middle by its value."""
-        return self.runs[(len(self.runs) - 1) // 2]
+    def is_fair(self) -> bool:
+        """Whether SGD's best is all that it could reach, so that its epochs can be counted."""
+        return not self.plain.run.still_learning
 
 
-def alike(runs: Iterable[Run]) -> list[list[Run]]:
-    """Runs of the same optimizer, rate and decay together."""
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(run.family, []).append(run)
-    return list(groups.values())
-
-
-def standings(results: Results, by: Measure) -> list[Standing]:
-    """How good each optimizer is, where that was measured."""
+def reach(results: Results, kind: Kind) -> Reach | None:
+    """Return when CF-SGD got as far as SGD ever did; None if either has no values."""
     found = []
-    for runs in alike(results.runs):
-        measured = [(value, run) for run in runs if (value := by.of(run)) is not None]
-        measured.sort(key=lambda pair: by.gain(pair[0]))
-        if measured:
-            values, those = zip(*measured, strict=True)
-            label = runs[0].label if len(runs) == 1 else runs[0].family
-            found.append(Standing(label, those, values))
+    for optimizer in ("cfsgd", "sgd"):
+        run = representative(results, optimizer, kind.kept)
+        at_best = None if run is None else best(run, kind.by)
+        if at_best is None:
+            return None
+        found.append(at_best)
+    counting, plain = found
+    return Reach(counting, plain, first_reaching(counting.run, kind.by, plain.value))
+
+
+# ---- tiles ---------------------------------------------------------------------------------------
+
+
+def _tiles(results: Results, kind: Kind) -> list[Tile]:
+    """Tiles for what these results hold, in order of importance."""
+    by_epoch = kind.outcome is kind.kept
+    tiles = (
+        _best_tile(results, kind.outcome),
+        _reach_tile(results, kind) if by_epoch else _distance_tile(results, kind.outcome, "sgd"),
+        _distance_tile(results, kind.outcome, "adam"),
+        _state_tile(results, kind.outcome),
+    )
+    return [tile for tile in tiles if tile is not None]
+
+
+def _place(epoch: Epoch) -> str:
+    """The epoch and second of an event."""
+    words = f"epoch {epoch.epoch}"
+    return words if epoch.seconds is None else f"{words}, {duration(epoch.seconds)}"
+
+
+def _best_tile(results: Results, by: Measure) -> Tile | None:
+    """The best value that an optimizer reached."""
+    found = standings(results, by)
+    first = leaders(found, by)
+    if not first:
+        return None
+    title = f"{capitalized(by.extreme)} {(by.metric or by).name}"
+    note = enumerate_words(one.label for one in first)
+    top = first[0]
+    reached = best(top.middle, by.metric) if by.metric else None
+    if len(first) == 1 and top.seeds > 1:
+        note += f": mean of {top.seeds} seeds"
+    elif len(first) == 1 and reached:
+        note += f": {_place(reached.epoch)}"
+    elif second := leaders([one for one in found if one not in first], by):
+        note += f"; then {second[0].label} with {score(second[0].value)}"
+    return Tile(title, score(top.value), note)
+
+
+def _reach_tile(results: Results, kind: Kind) -> Tile | None:
+    """When CF-SGD got as far as SGD ever did."""
+    found = reach(results, kind)
+    if found is None:
+        return None
+    mine, theirs, reached = found.counting, found.plain, found.epoch
+    title = f"{mine.run.label} as good as {theirs.run.label}'s best"
+    if reached is None:
+        short = f"{difference(mine.value, theirs.value)} short of {score(theirs.value)}"
+        return Tile(title, "never", short)
+    if not found.is_fair:
+        return None
+    after = "" if reached.seconds is None else f"after {duration(reached.seconds)}; "
+    note = f"{after}{theirs.run.label}: {_place(theirs.epoch)}"
+    return Tile(title, f"epoch {reached.epoch}", note)
+
+
+def _distance_tile(results: Results, by: Measure, other: str) -> Tile | None:
+    """The distance between CF-SGD and another optimizer, each at its best."""
+    mine, theirs = best_standing(results, "cfsgd", by), best_standing(results, other, by)
+    if mine is None or theirs is None:
+        return None
+    if any(run.still_learning for run in (*mine.runs, *theirs.runs)):
+        return None  # a longer run might have come closer
+    distance = round(mine.value, 4) - round(theirs.value, 4)
+    sign = "" if score(abs(distance)) == score(0) else "+" if distance > 0 else "\N{MINUS SIGN}"
+    note = f"{score(mine.value)} against {score(theirs.value)}"
+    if max(mine.seeds, theirs.seeds) > 1:
+        note += ", means over seeds"
+    title = f"{mine.label} minus {theirs.label}, {(by.metric or by).name}"
+    return Tile(title, sign + score(abs(distance)), note)
+
+
+def _state_tile(results: Results, by: Measure) -> Tile | None:
+    """The size of CF-SGD's state, beside Adam's if there is one."""
+    counting, adam = representative(results, "cfsgd", by), representative(results, "adam", by)
+    if counting is None or counting.state_bytes is None:
+        return None
+    note = ""
+    if adam is not None and adam.state_bytes is not None:
+        share = times(counting.state_bytes, adam.state_bytes, "less", "more", "as much")
+        note = f"{share}: {display_name('adam')} keeps {size(adam.state_bytes)}"
+    elif counting.parameter_bytes:
+        note = f"for {size(counting.parameter_bytes)} of weights"
+    return Tile(f"Optimizer state of {display_name('cfsgd')}", size(counting.state_bytes), note)
+
+
+# ---- sentences -----------------------------------------------------------------------------------
+
+
+def _findings(results: Results, kind: Kind) -> list[str]:
+    """What these results say in short; all else is in charts and tables."""
+    data = results.dataset.name or "unnamed data"
+    found = (
+        f"{trained_words(results, f'on {data}')}.",
+        _best_of_all(results, kind),
+        _against_sgd(results, kind),
+        _against_adam(results, kind.outcome),
+    )
+    return [sentence for sentence in found if sentence]
+
+
+def _when(epoch: Epoch) -> str:
+    """The place of an epoch in its run."""
+    words = f"in epoch {epoch.epoch}"
+    return words if epoch.seconds is None else f"{words} after {duration(epoch.seconds)}"
+
+
+def _best_of_all(results: Results, kind: Kind) -> str:
+    """Who reached the best value, when, and how far from the next."""
+    found = standings(results, kind.kept)
+    first = leaders(found, kind.kept)
+    if not first and results.splits.get("validation") == 0:
+        return "There is no validation split, so there are no validation scores."
+    if not first:
+        return f"No run got as far as a {kind.by.name}."
+    what, top = f"{kind.kept.extreme} {kind.by.name}", first[0]
+    if len(first) > 1:
+        places = enumerate_words(f"{one.label} {_reached(one, kind)}" for one in first)
+        return f"The {what}, {score(top.value)}, is shared: {places}."
+    sentence = f"{top.label} has the {what}, {score(top.value)} {_reached(top, kind)}"
+    second = leaders([one for one in found if one is not top], kind.kept)
+    if len(alike(results.runs)) == 1:
+        return f"{sentence}."
+    if not second:
+        return f"{sentence}; no other run got as far as a {kind.by.name}."
+    names = enumerate_words(one.label for one in second)
+    return f"{sentence}; next is {names} with {score(second[0].value)}."
+
+
+def _reached(standing: Standing, kind: Kind) -> str:
+    """When it was at its best; of several seeds, that the value is their mean."""
+    found = best(standing.middle, kind.by)
+    if standing.seeds == 1 and found is not None:
+        return _when(found.epoch)
+    return f"on average over {standing.seeds} seeds"
+
+
+def _gap(one: Best | Standing, other: Best | Standing) -> str:
+    """How far one is from another, and on which side."""
+    if one.value == other.value:
+        return "the same"
+    side = "higher" if one.value > other.value else "lower"
+    return f"{difference(one.value, other.value)} {side}"
+
+
+def _against_sgd(results: Results, kind: Kind) -> str:
+    """Epochs and seconds until CF-SGD reached what SGD reached."""
+    found = reach(results, kind)
+    if found is None:
+        return ""
+    counting, plain, reached = found.counting, found.plain, found.epoch
+    opening = f"{plain.run.label} {_level(plain, kind)} {_when(plain.epoch)}"
+    if reached is None:
+        nearest = optimum(counting.run, kind.by) or counting
+        return (
+            f"{opening}; {counting.run.label} did not get there in "
+            f"{counting.run.epochs[-1].epoch} epochs: its best is {score(nearest.value)}, "
+            f"{_gap(nearest, plain)}, {_when(nearest.epoch)}."
+        )
+    if not found.is_fair:
+        return f"{opening}; {counting.run.label} got there {_when(reached)}."
+    costs = [
+        times(reached.epoch, plain.epoch.epoch, "fewer epochs", "more epochs", "as many epochs")
+    ]
+    if reached.seconds is not None and plain.epoch.seconds is not None:
+        costs.append(
+            times(reached.seconds, plain.epoch.seconds, "less time", "more time", "as much time")
+        )
+    return f"{opening}; {counting.run.label} got there {_when(reached)}: {enumerate_words(costs)}."
+
+
+def _level(found: Best, kind: Kind) -> str:
+    """What a run reached; the epoch that was kept need not be its best."""
+    top = optimum(found.run, kind.by)
+    if top is None or top.value == found.value:
+        return f"reached its best {kind.by.name}, {score(found.value)},"
+    return f"ended with a {kind.by.name} of {score(found.value)}"
+
+
+def _against_adam(results: Results, by: Measure) -> str:
+    """The difference in quality to Adam."""
+    mine, theirs = best_standing(results, "cfsgd", by), best_standing(results, "adam", by)
+    if mine is None or theirs is None:
+        return ""
+    mean_of = "mean " if max(mine.seeds, theirs.seeds) > 1 else ""
+    return (
+        f"The {mean_of}{by.name} of {mine.label}, {score(mine.value)}, is "
+        f"{_gap(mine, theirs)}{' as' if mine.value == theirs.value else ' than'} "
+        f"that of {theirs.label}, {score(theirs.value)}."
+    )
+
+
+# ---- what to read with care ----------------------------------------------------------------------
+
+
+def _caveats(results: Results, kind: Kind) -> Iterator[str]:
+    """What limits what the numbers can show."""
+    yield from filter(None, (_ending(run, kind.by) for run in results.runs))
+    uneven = [run.label for run in results.runs if _speed_spread(run) > UNEVEN]
+    if uneven:
+        yield (
+            f"Some epochs of {enumerate_words(uneven)} took over {UNEVEN} times as long as "
+            "others, as when kernels are compiled or the machine does other work: "
+            "do not rely on the seconds."
+        )
+    optimizers = {run.optimizer for run in results.runs}
+    if 1 < len(optimizers) == len(results.runs):
+        seeds = {run.seed for run in results.runs}
+        seed = f" (seed {seeds.pop()})" if len(seeds) == 1 and None not in seeds else ""
+        yield (
+            f"Each optimizer ran once{seed}, and scores differ from seed to seed: "
+            "small differences do not rank them."
+        )
+
+
+def _speed_spread(run: Run) -> float:
+    """How many times faster than the slowest epoch the fastest one was."""
+    speeds = [speed for epoch in run.epochs if (speed := epoch.speed)]
+    return max(speeds) / min(speeds) if speeds else 1.0
+
+
+def _ending(run: Run, by: Metric) -> str:
+    """What is unusual about how a run ended."""
+    last = run.epochs[-1].epoch if run.epochs else 0
+    so_far = f"after {count_of(last, 'epoch')}" if last else "in its first epoch"
+    if run.stopped == "diverged":
+        reason = f": {run.error.rstrip('.')}" if run.error else ""
+        before = " Its figures are from the time before." if last else ""
+        return f"{run.label} diverged {so_far}{reason}.{before}"
+    if run.stopped == "interrupted":
+        planned = f" ({run.epochs_planned} were planned)" if run.epochs_planned else ""
+        return f"{run.label} was interrupted {so_far}{planned}."
+    if run.stopped is None and run.epochs_planned and last < run.epochs_planned:
+        return f"{run.label} is not done: {last} of {run.epochs_planned} epochs."
+    if run.still_learning:
+        return (
+            f"{run.label} ended by patience after epoch {last} while its training and validation "
+            "losses still fell: it might have become better. Compare it with a larger patience."
+        )
+    return _whether_best(run, by, last)
+
+
+def _whether_best(run: Run, by: Metric, last: int) -> str:
+    """Whether the epoch that was kept is the best that the run had, or could have had."""
+    found, top = best(run, by), optimum(run, by)
+    if found is None or top is None:
+        return ""
+    if found.value != top.value:
+        return (
+            f"{run.label} had a better {by.name}, {score(top.value)}, in epoch {top.epoch.epoch} "
+            f"than in epoch {found.epoch.epoch}, whose weights were kept: stop early to keep those."
+        )
+    rates = [epoch.lr for epoch in run.epochs if epoch.lr is not None]
+    as_planned = bool(rates) and rates[-1] < rates[0]  # the last epoch is meant to be the best
+    if run.stopped == "epochs" and found.epoch.epoch == last and not as_planned:
+        return f"{run.label} was at its best in its last epoch, {last}: it may not have finished."
+    return ""
+
+
+# ---- charts --------------------------------------------------------------------------------------
+
+
+def curve_charts(results: Results, kind: Kind, series: Sequence[Series]) -> list[Chart]:
+    """Return the validation measure and the training loss over time."""
+    measures = {"validation": kind.by, "training-loss": TRAINING_LOSS}
+    if kind.by is TRAINING_LOSS:
+        del measures["validation"]
+    charts = (
+        _curve_chart(results, name, measure, kind, series) for name, measure in measures.items()
+    )
+    return [chart for chart in charts if chart is not None]
+
+
+def _curve_chart(
+    results: Results, name: str, measure: Metric, kind: Kind, series: Sequence[Series]
+) -> Chart | None:
+    """A measure by epoch: some markers to tell runs by, a large one at the epoch that was kept."""
+    rows, told = [], []
+    for run in results.runs:
+        own = [(epoch, value) for epoch in run.epochs if (value := measure.of(epoch)) is not None]
+        found = best(run, kind.by)
+        step = math.ceil(len(own) / MARKED) or 1
+        for order, (epoch, value) in enumerate(own):
+            is_kept = found is not None and epoch is found.epoch
+            row = {"run": run.label, "epoch": epoch.epoch, "value": value}
+            rows.append(row | {"size": LARGE if is_kept else SMALL * (order % step == 0)})
+            if epoch.seconds is not None:
+                rows[-1]["seconds"] = epoch.seconds
+        if own:
+            ends = (f"{score(value)} in epoch {epoch.epoch}" for epoch, value in (own[0], own[-1]))
+            told.append(f"{run.label} {', '.join(ends)}")
+    if not rows:
+        return None
+    last = [run.epochs[-1].seconds for run in results.runs if run.epochs]
+    timed = all("seconds" in row for row in rows)
+    limit, guess = results.best_possible.get(measure.key), even_guess(results)
+    levels = [] if limit is None else level(limit, f"best possible: {score(limit)}")
+    if limit is None and guess is not None and guess < 1.1 * max(row["value"] for row in rows):
+        levels = level(guess, f"an even guess: {score(guess)}")
+    tips = [("run", "optimizer", ""), ("value", measure.name, ".4f"), ("epoch", "epoch", "d")]
+    spec = plot(
+        series,
+        rows,
+        axis("epoch", "epoch", whole=True, grid=False),
+        axis("value", padding=4),
+        *levels,
+        lines(),
+        points(sized=True),
+        tips=[*tips, *([("seconds", "seconds", ",.3~f")] if timed else [])],
+        seconds=seconds_axis(last) if timed else None,
+    )
+    return Chart(
+        name,
+        title=capitalized(measure.name),
+        spec=spec,
+        description=f"Line chart of the {measure.name}, one line per run: {'; '.join(told)}.",
+        note="The large marker is the epoch whose weights were kept.",
+        table=_curve_table(results, measure),
+    )
+
+
+def _curve_table(results: Results, measure: Metric) -> Table:
+    """Every point of the lines: value and second, by epoch and run."""
+    known = {(run.label, epoch.epoch): epoch for run in results.runs for epoch in run.epochs}
+    names = [run.label for run in results.runs]
+    head = ["Epoch", *(f"{label}{unit}" for label in names for unit in ("", ", s"))]
+    rows: list[list[str | None]] = []
+    for number in sorted({number for _, number in known}):
+        rows.append([str(number)])
+        for label in names:
+            epoch = known.get((label, number))
+            rows[-1].append(None if epoch is None else shown(measure.of(epoch), score))
+            rows[-1].append(None if epoch is None else shown(epoch.seconds, "{:.2f}".format))
+    return table(head, rows)
+
+
+def class_charts(
+    results: Results, kind: Kind, breakdown: Breakdown, series: Sequence[Series]
+) -> list[Chart]:
+    """Return the scores of frequent and rare tokens, minus those of SGD where these count."""
+    minus = _sgd_level(results, kind, breakdown)
+    rows = []
+    for name in CLASSES:
+        for run in results.runs:
+            value = breakdown.measure(name).of(run)
+            if value is None or (minus and (run.optimizer == "sgd" or name not in minus)):
+                continue
+            apart = value - minus.get(name, 0.0)
+            words = f"{apart:+.4f}".replace("-", "\N{MINUS SIGN}") if minus else score(value)
+            rows.append(
+                {"run": run.label, "class": name, "at": apart, "value": value, "words": words}
+            )
+    if not rows:
+        return []
+    table_rows = [
+        [run.label, *(shown(breakdown.measure(name).of(run), score) for name in CLASSES)]
+        for run in results.runs
+    ]
+    told = "; ".join(" ".join(entry or "unknown" for entry in row) for row in table_rows)
+    remark = " The chart shows the loss minus SGD's: below 0 is better than SGD." if minus else ""
+    tips = [("run", "optimizer", ""), ("class", "tokens", ""), ("value", breakdown.score, ".4f")]
+    spec = plot(
+        series,
+        rows,
+        axis("at", format="+.2f" if minus else ".2f", padding=48),
+        names_axis("class", CLASSES),
+        *(level(0.0, upright=True) if minus else []),
+        points(size=70),
+        labels("words"),
+        tips=tips,
+        height=30 + 20 * len(rows),
+        offset=True,
+    )
+    return [
+        Chart(
+            breakdown.name,
+            title=f"{breakdown.title}{', minus that of SGD' if minus else ''}",
+            spec=spec,
+            description=f"Test {breakdown.score} of {breakdown.of_classes}: {told}.{remark}",
+            note=breakdown.note + remark,
+            table=table(["Optimizer", *CLASSES], table_rows),
+        )
+    ]
+
+
+def _sgd_level(results: Results, kind: Kind, breakdown: Breakdown) -> dict[str, float]:
+    """What SGD scores by class; nothing if scores are not seen against it, or nothing else ran."""
+    sgd = best_standing(results, "sgd", kind.outcome)
+    others = [one for one in standings(results, kind.outcome) if one.middle.optimizer != "sgd"]
+    if not breakdown.against_sgd or sgd is None or not others:
+        return {}
+    found = {}
+    for name in CLASSES:
+        values = [breakdown.measure(name).of(run) for run in sgd.runs]
+        known = [value for value in values if value is not None]
+        if known:
+            found[name] = mean(known)
     return found
 
 
-def leaders(found: Sequence[Standing], by: Measure) -> list[Standing]:
-    """The best: several if they are equal."""
-    top = max((by.gain(one.value) for one in found), default=0.0)
-    return [one for one in found if by.gain(one.value) == top]
+# ---- tables --------------------------------------------------------------------------------------
 
 
-def best_standing(results: Results, optimizer: str, by: Measure) -> Standing | None:
-    """Where an optimizer stands, at its best settings if it has several."""
-    own = [one for one in standings(results, by) if one.middle.optimizer == optimizer]
-    return next(iter(leaders(own, by)), None)
+def _runs_table(results: Results, kind: Kind) -> Table:
+    """What was asked of every run, how good it is, what it cost."""
+
+    def kept_epoch(run: Run) -> float | None:
+        found = best(run, kind.by)
+        return None if found is None else found.epoch.epoch
+
+    def seconds(run: Run) -> float | None:
+        found = best(run, kind.by)
+        return None if found is None else found.epoch.seconds
+
+    scores = [
+        Column(capitalized(each.name), each.of, each.show, max if each.higher_is_better else min)
+        for each in kind.scores
+    ]
+    columns = [
+        Column("Learning rate", lambda run: run.lr, "{:g}".format),
+        *scores,
+        Column("Epoch kept", kept_epoch, thousands),
+        Column("Seconds until then", seconds, lambda s: f"{s:,.{1 if s < 100 else 0}f}"),
+        Column("State, MB", lambda run: run.state_bytes, megabytes, min),
+        Column(kind.speed, lambda run: run.speed, thousands, max),
+    ]
+    return runs_table(results, columns)
 
 
-def representative(results: Results, optimizer: str, by: Measure) -> Run | None:
-    """The run that speaks for an optimizer: no luckier with its seed than others."""
-    found = best_standing(results, optimizer, by)
-    runs = [run for run in results.runs if run.optimizer == optimizer]
-    return found.middle if found else next(iter(runs), None)
+def runs_table(results: Results, columns: Sequence[Column[Run]], note: str = "") -> Table:
+    """Return a row per run, with the colour that it has in charts."""
+    series = series_of(results.runs)
+    items = [
+        (Cell(run.label, run.label, mark=one.style.light), run)
+        for run, one in zip(results.runs, series, strict=True)
+    ]
+    return sortable_table("Optimizer", items, columns, label="All runs", note=note)
 
 
-def first_reaching(run: Run, by: Metric, target: float) -> Epoch | None:
-    """The first epoch that is at least as good as ``target``."""
-    for epoch in run.epochs:
-        value = by.of(epoch)
-        if value is not None and by.gain(value, target) >= 0:
-            return epoch
-    return None
+def _seeds_tables(results: Results, kind: Kind) -> list[Table]:
+    """Mean and standard deviation of what matters, one row per optimizer with several seeds."""
+    scores = [measure for measure in kind.scores if _is_known(results, measure)]
+    rows: list[list[str | None]] = []
+    for runs in alike(results.runs):
+        if len({repr(run.seed) for run in runs}) == len(runs) > 1:
+            rows.append([runs[0].family, str(len(runs))])
+            for measure in scores:
+                values = [value for run in runs if (value := measure.of(run)) is not None]
+                rows[-1].append(spread(values, measure.show) if len(values) > 1 else None)
+    head = ["Optimizer", "Seeds", *(capitalized(measure.name) for measure in scores)]
+    return [table(head, rows)] if rows else []
 
 
-def ranked(what: str, results: Results, by: Measure) -> str:
-    """Who scores what, best first, and who has no score; of several seeds, mean and spread."""
-    found = sorted(standings(results, by), key=lambda one: -by.gain(one.value))
-    if not found:
-        return ""
-    counts = {one.seeds for one in found}
-    if max(counts) > 1:
-        seeds = f"{small_number(max(counts))} seeds" if len(counts) == 1 else "seeds"
-        what += f", mean and standard deviation over {seeds}"
-    entries = []
-    for one in found:
-        seeds = f" ({one.seeds} {'seed' if one.seeds == 1 else 'seeds'})" if len(counts) > 1 else ""
-        entries.append(f"{one.label} {spread(one.values, by.show)}{seeds}")
-    known = {run.family for one in found for run in one.runs}
-    missing = [runs[0].family for runs in alike(results.runs) if runs[0].family not in known]
-    none = f" There is none for {enumerate_words(missing)}." if missing else ""
-    return f"{what}: {enumerate_words(entries)}.{none}"
+# ---- similarity of words -------------------------------------------------------------------------
+
+
+def similarity_measures(results: Results) -> list[Measure]:
+    """Return the correlation with each list of pairs of words that the results have."""
+    found = {key for run in results.runs for key in run.similarity}
+    return [
+        _agreement(results, key) for key in [*LISTS, *sorted(found - set(LISTS))] if key in found
+    ]
+
+
+def _agreement(results: Results, key: str) -> Measure:
+    """The correlation with one list, and how many of its pairs the vocabulary covers."""
+
+    def value(run: Run) -> float | None:
+        return run.similarity[key].spearman if key in run.similarity else None
+
+    found = [run.similarity[key] for run in results.runs if key in run.similarity]
+    counts = {(one.covered, one.pairs) for one in found if one.covered is not None and one.pairs}
+    covers = [f", {covered:,} of {pairs:,} pairs" for covered, pairs in counts]
+    name = f"{LISTS.get(key, key)}{covers[0] if len(covers) == 1 else ''}"
+    return Measure(name, value, higher_is_better=True, show=_correlation)
+
+
+def _correlation(value: float) -> str:
+    """A correlation, to more digits than so few pairs tell."""
+    return f"{value:.3f}".replace("-", "\N{MINUS SIGN}")
+
+
+def _chance_words(results: Results) -> list[str]:
+    """How far chance alone moves a correlation over so few pairs: one standard error."""
+    fewest: dict[str, int] = {}
+    for run in results.runs:
+        for key, one in run.similarity.items():
+            if one.spearman is not None and one.covered is not None and one.covered > 2:
+                fewest[key] = min(one.covered, fewest.get(key, one.covered))
+    if not fewest:
+        return []
+    errors = dict.fromkeys(f"{1 / (pairs - 1) ** 0.5:.2f}" for pairs in fewest.values())
+    names = enumerate_words(LISTS.get(key, key) for key in fewest)
+    return [
+        f"{names}: Spearman's correlations of the vectors' cosines with people's judgement; by the "
+        f"choice of pairs alone they vary by about {enumerate_words(errors)}."
+    ]

@@ -1,10 +1,12 @@
-"""Runs as reports tell of them: told apart by name."""
+"""Runs as reports tell of them: told apart by name, measured, and set beside each other."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any, NamedTuple
 
 from msgspec.structs import asdict
 
@@ -12,6 +14,7 @@ from freqsgd.documents import read_document
 from freqsgd.documents import results as content
 from freqsgd.optimizers import OPTIMIZERS
 from freqsgd.recommender.models import MODELS
+from freqsgd.report.wording import score
 
 NAMES = {
     **{name: facts.label for name, facts in OPTIMIZERS.items()},
@@ -80,3 +83,180 @@ def written(parts: tuple[str, ...]) -> str:
     """A name with its details in brackets."""
     name, *details = parts
     return f"{name} ({', '.join(details)})" if details else name
+
+
+# ---- measures ------------------------------------------------------------------------------------
+
+CLASSES = ("head", "torso", "tail")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A measure of an epoch."""
+
+    key: str  # in an epoch
+    name: str
+    higher_is_better: bool
+
+    def of(self, epoch: Epoch) -> float | None:
+        """Its value in an epoch."""
+        value: float | None = getattr(epoch, self.key)
+        return value
+
+    def gain(self, value: float, over: float = 0.0) -> float:
+        """How much better ``value`` is: negative if it is worse."""
+        return value - over if self.higher_is_better else over - value
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure of a whole run."""
+
+    name: str
+    of: Callable[[Run], float | None]
+    higher_is_better: bool
+    show: Callable[[float], str] = score
+    metric: Metric | None = None  # of the epoch that was kept, if it is that
+
+    @property
+    def extreme(self) -> str:
+        """What its best value is called."""
+        return "highest" if self.higher_is_better else "lowest"
+
+    def gain(self, value: float, over: float = 0.0) -> float:
+        """How much better ``value`` is: negative if it is worse."""
+        return value - over if self.higher_is_better else over - value
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """A test score by how frequent the tokens are."""
+
+    key: str  # in a run
+    name: str  # of its chart
+    title: str
+    score: str  # what it is: AUC, loss
+    of_classes: str  # whose scores all are
+    note: str
+    higher_is_better: bool
+    against_sgd: bool  # drawn as the difference to SGD's: classes differ more than optimizers
+
+    def measure(self, frequency: str) -> Measure:
+        """The score of one class."""
+
+        def value(run: Run) -> float | None:
+            found: float | None = getattr(run, self.key).get(frequency)
+            return found
+
+        return Measure(f"{frequency} {self.score}", value, self.higher_is_better)
+
+
+class Best(NamedTuple):
+    """A run at its best."""
+
+    run: Run
+    epoch: Epoch
+    value: float
+
+
+def best(run: Run, by: Metric) -> Best | None:
+    """The epoch whose weights were kept; if the run does not say, the first of the best ones."""
+    measured = measurements(run, by)
+    chosen = [found for found in measured if found.epoch.epoch == run.best_epoch]
+    return max(chosen or measured, key=lambda found: by.gain(found.value), default=None)
+
+
+def optimum(run: Run, by: Metric) -> Best | None:
+    """The first of the best epochs, whichever was kept."""
+    return max(measurements(run, by), key=lambda found: by.gain(found.value), default=None)
+
+
+def measurements(run: Run, by: Metric) -> list[Best]:
+    """All epochs in which it was measured."""
+    return [Best(run, epoch, value) for epoch in run.epochs if (value := by.of(epoch)) is not None]
+
+
+def kept(by: Metric, name: str) -> Measure:
+    """A run's value in the epoch whose weights were kept."""
+
+    def value(run: Run) -> float | None:
+        found = best(run, by)
+        return None if found is None else found.value
+
+    return Measure(name, value, by.higher_is_better, metric=by)
+
+
+# ---- standings -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where an optimizer stands: runs that differ in their seed count as one."""
+
+    label: str
+    runs: tuple[Run, ...]  # those that have a value, the worst first
+    values: tuple[float, ...]
+
+    @property
+    def value(self) -> float:
+        """The mean over seeds."""
+        return mean(self.values)
+
+    @property
+    def seeds(self) -> int:
+        """How many runs there are."""
+        return len(self.runs)
+
+    @property
+    def middle(self) -> Run:
+        """The run that is in the middle by its value."""
+        return self.runs[(len(self.runs) - 1) // 2]
+
+
+def alike(runs: Iterable[Run]) -> list[list[Run]]:
+    """Runs of the same optimizer, rate and decay together."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(run.family, []).append(run)
+    return list(groups.values())
+
+
+def standings(results: Results, by: Measure) -> list[Standing]:
+    """How good each optimizer is, where that was measured."""
+    found = []
+    for runs in alike(results.runs):
+        measured = [(value, run) for run in runs if (value := by.of(run)) is not None]
+        measured.sort(key=lambda pair: by.gain(pair[0]))
+        if measured:
+            values, those = zip(*measured, strict=True)
+            label = runs[0].label if len(runs) == 1 else runs[0].family
+            found.append(Standing(label, those, values))
+    return found
+
+
+def leaders(found: Sequence[Standing], by: Measure) -> list[Standing]:
+    """The best: several if they are equal."""
+    top = max((by.gain(one.value) for one in found), default=0.0)
+    return [one for one in found if by.gain(one.value) == top]
+
+
+def best_standing(results: Results, optimizer: str, by: Measure) -> Standing | None:
+    """Where an optimizer stands, at its best settings if it has several."""
+    own = [one for one in standings(results, by) if one.middle.optimizer == optimizer]
+    return next(iter(leaders(own, by)), None)
+
+
+def representative(results: Results, optimizer: str, by: Measure) -> Run | None:
+    """The run that speaks for an optimizer: no luckier with its seed than others."""
+    found = best_standing(results, optimizer, by)
+    runs = [run for run in results.runs if run.optimizer == optimizer]
+    return found.middle if found else next(iter(runs), None)
+
+
+def first_reaching(run: Run, by: Metric, target: float) -> Epoch | None:
+    """The first epoch that is at least as good as ``target``."""
+    for epoch in run.epochs:
+        value = by.of(epoch)
+        if value is not None and by.gain(value, target) >= 0:
+            return epoch
+    return None

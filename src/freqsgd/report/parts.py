@@ -1,0 +1,297 @@
+"""What pages of runs have in common: their data and model in words, optimizer state, settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from freqsgd.documents.results import Model
+from freqsgd.report.charts import Chart, Series, axis, bars, labels, level, names_axis, plot
+from freqsgd.report.page import Section, machine_words
+from freqsgd.report.results import Results, Run, alike, display_name
+from freqsgd.report.tables import Table, table
+from freqsgd.report.wording import enumerate_words, size, small_number, thousands
+
+LOSSES = {"softmax": "full softmax", "negative": "negative sampling"}
+ENDINGS = {
+    "patience": "early stopping",
+    "epochs": "all epochs done",
+    "end": "all examples seen",
+    "interrupted": "interrupted",
+    "diverged": "diverged",
+}
+SETTING_NAMES = {
+    "lr": "Learning rate",
+    "weight_decay": "Weight decay",
+    "weight_decay_rule": "Decay rule",
+    "state_rule": "State",
+    "batch_size": "Batch size",
+    "seed": "Seed",
+}
+OPTION_NAMES = {
+    "weight_decay_power": "Decay's power of frequency",
+    "max_lr": "Cap on a token's rate",
+    "halflife": "Samples in which counts halve",
+    "count": "What is counted",
+    "dense_lr": "Rate of bias and network",
+    "linear_lr_scale": "Rate of linear weights, times that of vectors",
+    "linear_decay_scale": "Decay of linear weights, times that of vectors",
+    "model": "Model",
+    "loss": "Loss",
+    "dim": "Dimension",
+    "hidden": "Hidden layers",
+    "dropout": "Dropout",
+    "init_scale": "Scale of the start",
+    "window": "Words on each side",
+    "windows": "Windows",
+    "negatives": "Noise words of a sample",
+    "subsample": "Words are subsampled above frequency",
+    "max_norm": "Longest word vector",
+    "patience": "Patience",
+    "lr_decay": "Learning rate over time",
+    "diagnose": "Diagnosed",
+    "checkpoint_steps": "Steps between checkpoints",
+}
+VALUE_NAMES = {
+    ("count", "batch"): "batches that hold a token",
+    ("diagnose", "True"): "yes",
+    ("lr_decay", "linear"): "linear to 0",
+    ("lr_decay", "epochs"): "linear to 0, epoch by epoch",
+    ("windows", "full"): "within the paragraph only",
+    ("windows", "all"): "cut at the ends of a paragraph",
+    ("subsample", "0"): "none",
+}
+USUAL = {"count": "occurrence"}  # goes without saying
+
+
+# ---- what was trained ----------------------------------------------------------------------------
+
+
+def title_of(results: Results) -> str:
+    """Return the heading of the page."""
+    data = results.dataset.name or "unnamed data"
+    labels = [run.label for run in results.runs]
+    who = enumerate_words(labels) if len(labels) <= 4 else count_words(results).capitalize()
+    return f"{who} on {data}"
+
+
+def count_words(results: Results) -> str:
+    """Return how many optimizers ran; how many runs there were, if one ran more than once."""
+    distinct = len({run.optimizer for run in results.runs}) == len(results.runs)
+    return f"{small_number(len(results.runs))} {'optimizers' if distinct else 'runs'}"
+
+
+def trained_words(results: Results, how: str) -> str:
+    """Return who trained which model on what, without a full stop; ``how`` ends with the data."""
+    what = f"{model_words(results.model)} {how}"
+    if len(results.runs) == 1:
+        return f"{results.runs[0].label} trained {what}"
+    who = enumerate_words(
+        runs[0].label if len(runs) == 1 else f"{runs[0].family} ({small_number(len(runs))} times)"
+        for runs in alike(results.runs)
+    )
+    return f"{count_words(results).capitalize()} trained {what}: {who}"
+
+
+def model_words(model: Model) -> str:
+    """Return the model and its sizes."""
+    words = display_name(model.name or "a model")
+    if model.loss:
+        words += f" with {LOSSES.get(model.loss, model.loss)}"
+    sizes = [f"{model.dim} dimensions"] if model.dim else []
+    if model.window:
+        sizes.append(f"{model.window} words on each side")
+    if model.negatives:
+        sizes.append(f"{model.negatives} negatives")
+    if model.hidden:
+        sizes.append(f"hidden layers of {enumerate_words(map(str, model.hidden))}")
+    return f"{words} ({', '.join(sizes)})" if sizes else words
+
+
+def sample_words(results: Results) -> str:
+    """Return how many samples there are, how many labels are positive, and the split."""
+    data = results.dataset
+    counts = {"samples": data.rows, "fields": data.fields, "tokens": data.tokens}
+    sizes = [f"{thousands(count)} {word}" for word, count in counts.items() if count is not None]
+    told = []
+    if sizes:
+        rate = data.positive_rate
+        told.append(f"The dataset has {enumerate_words(sizes)}")
+        if rate is not None:
+            told.append(f"{rate:.1%} of the labels are positive")
+    if parts := split_words(results.splits):
+        told.append(f"{parts}" if told else f"There are {parts}")
+    return "; ".join(told) + "." if told else ""
+
+
+def text_words(results: Results) -> str:
+    """Return how long the text is, how many words are distinct, and what is held out."""
+    data = results.dataset
+    told = []
+    if data.words:
+        whole = data.raw_words or data.words
+        words = f"The training text has {thousands(whole)} words"
+        if data.paragraphs:
+            words += f" in {thousands(data.paragraphs)} paragraphs"
+        told.append(words)
+        if whole != data.words:
+            told.append(f"{thousands(data.words)} are left without the rare ones")
+        if data.tokens:
+            told[-1] += f", {thousands(data.tokens)} of them distinct"
+    held_out = {key: count for key, count in results.splits.items() if key != "train"}
+    if any(held_out.values()):
+        told.append(f"held out are {split_words(held_out)}")
+    elif held_out:
+        told.append("no text is held out")
+    words = "; ".join(told)
+    return f"{words[:1].upper()}{words[1:]}." if words else ""
+
+
+def split_words(splits: Mapping[str, float]) -> str:
+    """Return how much was for what."""
+    uses = (("train", "training"), ("validation", "validation"), ("test", "the test"))
+    return enumerate_words(
+        f"{thousands(splits[key]) if splits[key] else 'none'} for {use}"
+        for key, use in uses
+        if key in splits
+    )
+
+
+def even_guess(results: Results) -> float | None:
+    """Return the loss of a softmax that has learned nothing: a level to see losses against."""
+    words = results.dataset.tokens
+    if results.model.loss != "softmax" or words is None or words < 2:
+        return None
+    return math.log(words)
+
+
+def made_with(results: Results) -> list[str]:
+    """Return the machine, the programs and the source of the data, for the foot of a page."""
+    source = results.dataset.source
+    return [*machine_words(results.machine), *([f"data: {source}"] if source else [])]
+
+
+# ---- optimizer state -----------------------------------------------------------------------------
+
+
+def state_words(run: Run) -> str:
+    """Return how much state a run kept."""
+    return "not known" if run.state_bytes is None else size(run.state_bytes)
+
+
+def state_charts(results: Results, series: Sequence[Series]) -> list[Chart]:
+    """Return the chart of what optimizers keep beside the weights; none where nothing is known."""
+    weights = max((run.parameter_bytes or 0 for run in results.runs), default=0)
+    return memory_charts({run.label: run.state_bytes for run in results.runs}, weights, series)
+
+
+def memory_charts(
+    states: Mapping[str, float | None], weights: float, series: Sequence[Series]
+) -> list[Chart]:
+    """Return a chart of bytes by label, beside those of the weights."""
+    words = {
+        label: "not known" if count is None else size(count) for label, count in states.items()
+    }
+    known = [count for count in states.values() if count is not None]
+    if not known:
+        return []
+    rows = [
+        {"run": label, "bytes": count or 0, "words": words[label]}
+        for label, count in states.items()
+    ]
+    longest = max([*known, weights])
+    of_weights = level(
+        weights, f"the model's weights: {size(weights)}", upright=True, left=2 * weights > longest
+    )
+    spec = plot(
+        series,
+        rows,
+        axis("bytes", format="~s", domain=[0, 1.3 * longest or 1]),
+        names_axis("run"),
+        bars([("run", "optimizer", ""), ("words", "state", "")]),
+        labels("words"),
+        *(of_weights if weights else ()),
+        height=40 + 34 * len(rows),
+    )
+    return [
+        Chart(
+            "state",
+            title="Optimizer state",
+            spec=spec,
+            description="Bar chart of optimizer state: "
+            f"{enumerate_words(f'{label} {each}' for label, each in words.items())}.",
+            note="Bytes of the numbers that the optimizer keeps beside the weights.",
+            table=table(["Optimizer", "State"], [list(row) for row in words.items()]),
+        )
+    ]
+
+
+# ---- settings ------------------------------------------------------------------------------------
+
+
+def settings_section(
+    results: Results,
+    data: str,
+    batch: str = "Batch size",
+    inapplicable: Collection[str] = (),
+    names: Mapping[str, str] = OPTION_NAMES,
+) -> Section:
+    """Return the data in words, what was chosen for every run, how it ended, and the command.
+
+    ``batch`` is what the size of a batch is called; ``inapplicable`` options mean nothing here.
+    """
+    return Section(
+        "Data and settings",
+        remarks=[data] if data else [],
+        tables=[settings_table(results, batch, inapplicable, names)],
+        command=results.command,
+    )
+
+
+def settings_table(
+    results: Results, batch: str, inapplicable: Collection[str], names: Mapping[str, str]
+) -> Table:
+    """Return a column per run, a row per setting."""
+    rows: dict[str, list[str | None]] = {}
+    for place, run in enumerate(results.runs):
+        for name, value in settings_of(run, batch, inapplicable, names):
+            rows.setdefault(name, [None] * len(results.runs))[place] = value
+    head = ["Setting", *(run.label for run in results.runs)]
+    return table(head, [[name, *values] for name, values in rows.items()], kind="settings")
+
+
+def settings_of(
+    run: Run, batch: str, inapplicable: Collection[str], names: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield what is known of a run's settings, by name."""
+    for key, name in {**SETTING_NAMES, "batch_size": batch}.items():
+        if (value := getattr(run, key)) not in (None, ""):
+            yield name, setting(value)
+    for key, value in options_of(run.options):
+        told_elsewhere = key in (*SETTING_NAMES, *inapplicable, "optimizer", "epochs")
+        if not told_elsewhere and value != USUAL.get(key):
+            yield names.get(key, key), VALUE_NAMES.get((key, value), value)
+    if run.parameter_bytes:
+        yield "Weights", size(run.parameter_bytes)
+    if run.examples is not None:
+        yield "Examples", thousands(run.examples)
+    else:
+        planned = f" of {run.epochs_planned}" if run.epochs_planned else ""
+        yield "Epochs", f"{len(run.epochs)}{planned}"
+    if run.stopped:
+        still = ", while its losses still fell" if run.still_learning else ""
+        yield "Ended by", ENDINGS.get(run.stopped, run.stopped) + still
+
+
+def options_of(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield options by name, also those within others."""
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield from options_of(entry, str(key))
+    elif value is not None and name:
+        yield name, setting(value)
+
+
+def setting(value: object) -> str:
+    """Return a setting as text."""
+    return f"{value:g}" if isinstance(value, float) else str(value)

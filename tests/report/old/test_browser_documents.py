@@ -1,0 +1,99 @@
+"""Pages of simulations and inspections in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from freqsgd.report.old.inspection import read_inspection
+from freqsgd.report.old.inspection_sections import render_inspection
+from freqsgd.report.old.theory import read_theory
+from freqsgd.report.old.theory_sections import render_theory
+from tests.report.made_up import HOSTILE
+from tests.report.made_up_inspection import make_field, make_inspection
+from tests.report.made_up_theory import make_theory
+from tests.report.old.conftest import wait_until
+
+pytestmark = pytest.mark.ci
+
+MANY = make_inspection(*(make_field(f"field {place}", 40 + place) for place in range(39)))
+
+
+@pytest.fixture
+def open_document(open_file, tmp_path) -> Callable[..., Any]:
+    """Opens the page of a document, without its pictures."""
+
+    def opened(document: dict[str, Any], **options: Any) -> Any:
+        path = tmp_path / "page.html"
+        if document["kind"] == "theory":
+            path.write_text(render_theory(read_theory(document)), encoding="utf-8")
+        else:
+            path.write_text(render_inspection(read_inspection(document)), encoding="utf-8")
+        return open_file(path, **options)
+
+    return opened
+
+
+def test_a_simulation_is_drawn_and_follows_the_legend(open_document):
+    page = open_document(make_theory())
+    assert page.locator(".chart").count() == 6
+    assert page.locator("#chart-error-user .scatterlayer .trace").count() == 7
+    assert page.locator("#chart-error-user .errorbars path").count() > 0
+    page.get_by_role("button", name="FA-SGD").click()
+    shown = "name => document.getElementById(name).data.map(trace => trace.visible)"
+    assert page.evaluate(shown, "chart-error-user") == [True] * 2 + [False] * 2 + [True] * 3
+    assert page.evaluate(shown, "chart-distribution-user") == [True]
+
+
+def test_lines_points_and_intervals_have_the_colours_of_the_page(open_document):
+    page = open_document(make_theory(), color_scheme="dark")
+    colours = """[...document.getElementById('chart-error-user').data].slice(2, 4).map(
+        trace => [trace.line?.color, trace.marker?.color, trace.error_y?.color])"""
+    assert page.evaluate(colours) == [["#ffc53a", None, None], [None, "#ffc53a", "#ffc53a"]]
+
+
+def test_tokens_are_folded_and_sort_by_rank(open_document):
+    page = open_document(make_theory())
+    table = page.locator(".sortable")
+    assert not table.is_visible()
+    page.get_by_text("20 tokens").click()
+    assert table.is_visible()
+    table.get_by_role("button", name="Token").click()
+    names = table.locator("tbody th").all_inner_texts()
+    assert names[:2] + names[-2:] == ["item 1", "item 2", "user 11", "user 12"]
+
+
+def test_39_fields_fit_a_wide_and_a_narrow_screen(open_document):
+    page = open_document(MANY, viewport={"width": 1280, "height": 800})
+    assert page.locator(".chart").count() == 41
+    tops = "[...document.querySelectorAll('.small > *')].map(card => card.offsetTop)"
+    right_edges = """[...document.querySelectorAll(".main-svg, .card")]
+        .map(element => element.getBoundingClientRect().right)"""
+    for width, beside in ((1280, 4), (390, 1)):
+        page.set_viewport_size({"width": width, "height": 800})
+        wait_until(page, f"Math.max(...{right_edges}) <= {width}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        found = page.evaluate(tops)
+        assert found.count(found[0]) == beside
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_long_names_do_not_widen_the_page(open_document, width):
+    names = [letter * 300 for letter in "abcdefgh"]
+    fields = [make_field(name, most_frequent=[[name, 3]]) for name in names]
+    page = open_document(make_inspection(*fields), viewport={"width": width, "height": 800})
+    page.get_by_text("8 fields", exact=True).click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    fits = (
+        "[...document.querySelectorAll('h3')].every(each => each.scrollWidth <= each.clientWidth)"
+    )
+    assert page.evaluate(fits)
+
+
+def test_names_cannot_run_code(open_document):
+    document = make_inspection(make_field(HOSTILE), make_field("b"), dataset={"name": HOSTILE})
+    page = open_document(document)
+    assert page.evaluate("window.hacked") is None
+    assert HOSTILE in page.locator("h1").inner_text()

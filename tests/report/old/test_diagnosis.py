@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+
+pytest.importorskip("plotly", reason='needs plotly: pip install "freqsgd[cli]"')
+
+from freqsgd.errors import DataError
+from freqsgd.report.old import diagnosis_figures as figures
+from freqsgd.report.old.diagnosis import errors_left, exponent, read_moments, read_ratios
+from freqsgd.report.old.diagnosis_words import diagnosis_words
+from freqsgd.report.old.results import read_results
+from tests.report.made_up import make_results, plain
+from tests.report.made_up_diagnosis import make_diagnosed
+from tests.report.old.test_page import elements
+
+
+def said(results) -> dict[str, str]:
+    return {one.topic: plain(one.text) for one in diagnosis_words(read_results(results))}
+
+
+VECTORS = "Gradients of vectors, SGD and CF-SGD"
+
+
+def test_without_diagnosis_nothing_is_said_or_shown(tmp_path):
+    assert said(make_results()) == {}
+    assert "Diagnosis" not in elements(make_results(), tmp_path).text
+
+
+@pytest.mark.parametrize(
+    ("relation", "words"),
+    [
+        ({}, "counts closely: correlation 0.951 on log scales, 0.810 on plain ones, 0.930 of"),
+        ({"pearson_log": 0.71}, "counts roughly:"),
+        ({"pearson_log": 0.5}, "counts loosely:"),
+        ({"pearson_log": -0.3}, "counts hardly: correlation -0.300"),
+        ({}, "count^1.020 ± 0.004: in proportion, nearly"),
+        ({"slope": 1.4}, "faster than in proportion, so that frequency lowers its steps more"),
+        ({"slope": 0.5}, "more slowly than in proportion, so that frequency lowers its steps less"),
+    ],
+)
+def test_second_moments_are_told_whatever_they_are(relation, words):
+    assert words in said(make_diagnosed(relation=relation))["Second moments of Adam"]
+
+
+@pytest.mark.parametrize(
+    ("cfsgd", "words"),
+    [
+        ((3.0, 1.5), "count^-0.50. The bounds predict 4.0 and 0.42, as count^-0.50: the trend is "),
+        ((3.0, 1.5), "the trend is the predicted one."),
+        ((3.0, 2.5), "the trend is steeper than predicted."),
+        ((3.0, 1.25), "the trend is weaker than predicted."),
+        ((3.0, 1.0), "there is no trend where one is predicted."),
+        ((3.0, 0.5), "the trend is opposite to the predicted one."),
+    ],
+)
+def test_the_trend_of_gradients_is_told_whichever_way_it_comes_out(cfsgd, words):
+    results = make_diagnosed(cfsgd=((1.0, 0.0), (2.0, 1.0), cfsgd))
+    text = said(results)[VECTORS]
+    assert "After epoch 2 the mean squared gradient that SGD leaves is 2.0 times CF-SGD's" in text
+    assert "for tokens that occur once and" in text
+    assert "for those that occur 64 to 127 times" in text
+    assert words in text
+
+
+def test_a_few_tokens_do_not_speak_for_the_rare_and_the_frequent():
+    results = make_diagnosed()
+    every = [results["diagnosis"]["prediction"]]
+    every += [
+        entry["buckets"] for run in results["runs"] for entry in run["diagnosis"]["gradients"]
+    ]
+    for buckets in every:
+        buckets[0]["tokens"] = 9
+    read = read_results(results)
+    figure = figures.gradient_ratios(read, read_ratios(read, "norm2"))
+    assert all(len(trace.x) == 5 for trace in figure.data)
+    text = said(results)[VECTORS]
+    assert "for tokens that occur 2 to 3 times and" in text
+    assert "The bounds predict 2.6 and 0.42" in text
+
+
+def test_a_trend_that_turns_back_at_the_end_is_told():
+    results = make_diagnosed()
+    (last,) = [
+        entry for entry in results["runs"][0]["diagnosis"]["gradients"] if entry["epoch"] == 2
+    ]
+    last["buckets"][-1]["norm2"] *= 20
+    last["buckets"][-1]["tokens"] = 10
+    text = said(results)[VECTORS]
+    assert "over all tokens, but from end to end it is count^0." in text
+
+
+def test_one_bucket_alone_is_told_once():
+    results = make_diagnosed()
+    every = [results["diagnosis"]["prediction"]]
+    every += [
+        entry["buckets"] for run in results["runs"] for entry in run["diagnosis"]["gradients"]
+    ]
+    for buckets in every:
+        del buckets[1:]
+    text = said(results)[VECTORS]
+    assert text.endswith("for tokens that occur once.")
+
+
+def test_gradients_are_compared_after_the_last_epoch_that_both_runs_have():
+    results = make_diagnosed(cfsgd=((1.0, 0.0), (2.0, 0.5)))
+    assert said(results)[VECTORS].startswith("After epoch 1 the mean")
+
+
+def test_ratios_are_those_of_the_buckets_and_follow_their_power():
+    read = read_results(make_diagnosed())
+    for measure in ("norm2", "linear2"):
+        (ratios,) = read_ratios(read, measure)
+        assert sorted(ratios.by_epoch) == [1, 2]
+        for epoch, level, power in ((1, 2.0, -0.5), (2, 2.0, -0.5)):
+            for one in ratios.by_epoch[epoch]:
+                assert one.value == pytest.approx(level * one.middle**power)
+            assert exponent(ratios.by_epoch[epoch]) == pytest.approx(power)
+
+
+def test_without_sgd_there_is_no_ratio_and_no_word_on_it():
+    results = make_diagnosed()
+    del results["runs"][0]
+    assert list(said(results)) == ["Second moments of Adam"]
+
+
+def test_the_scatter_plot_has_the_tokens_and_the_fitted_line():
+    read = read_results(make_diagnosed())
+    (moments,) = read_moments(read)
+    figure = figures.moments_scatter(read, moments)
+    assert figure.data[0].x == (2000, 90, 4)
+    assert figure.data[0].customdata == ("user", "&lt;b&gt;film", "&lt;b&gt;film")
+    (line,) = figure.layout.shapes
+    for x, y in ((line.x0, line.y0), (line.x1, line.y1)):
+        assert math.log(y) == pytest.approx(-20 + 1.02 * math.log(x))
+
+
+def test_the_axis_of_ratios_holds_what_was_measured_and_predicted():
+    read = read_results(make_diagnosed())
+    found = read_ratios(read, "norm2")
+    low, high = figures.gradient_ratios(read, found).layout.yaxis.range
+    values = [one.value for one in found[0].predicted]
+    values += [one.value for buckets in found[0].by_epoch.values() for one in buckets]
+    assert low < math.log10(min(values))
+    assert high > math.log10(max(values))
+
+
+def test_errors_are_roots_of_what_the_buckets_say_at_epochs_that_all_runs_have():
+    errors = errors_left(read_results(make_diagnosed()))
+    assert sorted(errors) == [0, 1, 2]
+    assert all(sorted(by_epoch) == [0, 1] for by_epoch in errors.values())
+    first = errors[0][1][0]
+    assert first.value == pytest.approx(math.sqrt(3 * 4.0))
+
+
+def test_the_page_shows_the_diagnosis(tmp_path):
+    page = elements(make_diagnosed(), tmp_path)
+    for words in (
+        "Second moments against counts",
+        "Second moments of Adam after epoch 2",
+        "Squared gradients of vectors: SGD over CF-SGD",
+        "Squared gradients of linear weights: SGD over CF-SGD",
+        "Error left after epoch 1, by how often a token occurs",
+    ):
+        assert words in page.text
+    charts = [entry for entry in page.of("div") if entry.get("class") == "chart"]
+    names = [entry["data-figure"] for entry in charts]
+    assert names[-4:] == ["moments-2", "gradients-norm2", "gradients-linear2", "errors-left"]
+    assert all(entry["aria-label"] for entry in charts)
+
+
+@pytest.mark.parametrize("some_epochs", [[1], [1, 2], list(range(1, 13))])
+def test_some_epochs_hold_the_first_and_the_last(some_epochs):
+    found = figures.some_epochs(some_epochs)
+    assert (found[0], found[-1]) == (some_epochs[0], some_epochs[-1])
+    assert len(found) <= 3
+
+
+def changed(key, value):
+    results = make_diagnosed()
+    for run in results["runs"]:
+        if key in run["diagnosis"]:
+            run["diagnosis"][key] = value
+    return results
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *itertools.product(["gradients", "moments"], [None, [], [{"epoch": 1}]]),
+        *itertools.product(["scatter"], [None, {}, {"count": [1.0]}]),
+    ],
+)
+def test_whatever_is_missing_there_is_a_page(key, value, tmp_path):
+    assert "Settings" in elements(changed(key, value), tmp_path).text
+
+
+@pytest.mark.parametrize("broken", [7, "x", [None], [3], [{"epoch": 1, "buckets": [{}]}]])
+@pytest.mark.parametrize("key", ["gradients", "scatter"])
+def test_a_damaged_diagnosis_is_refused_with_its_place(key, broken):
+    with pytest.raises(DataError, match=rf"at `\$\.runs\[\d\]\.diagnosis\.{key}"):
+        read_results(changed(key, broken))
+
+
+@pytest.mark.parametrize("broken", [None, {}, {"fields": None, "prediction": []}])
+def test_without_prediction_ratios_are_told_alone(broken, tmp_path):
+    results = {**make_diagnosed(), "diagnosis": broken}
+    assert said(results)[VECTORS].endswith("it goes as count^-0.50.")
+    assert "Squared gradients of vectors" in elements(results, tmp_path).text
+
+
+def test_gradients_that_were_not_finite_are_left_out(tmp_path):
+    results = make_diagnosed()
+    for bucket in results["runs"][1]["diagnosis"]["gradients"][2]["buckets"]:
+        bucket |= {"norm2": None, "linear2_per_occurrence": None}
+    assert said(results)[VECTORS].startswith("After epoch 1 ")
+    elements(results, tmp_path)
+
+
+def test_names_of_fields_stay_text(tmp_path):
+    page = elements(make_diagnosed(), tmp_path)
+    assert "<b>film" in page.text
