@@ -56,6 +56,8 @@ OTHER_STYLES = {  # of series that are no optimizers
 }
 # Up to so many charts in a picture: columns, width and scale of the height of each.
 SIZES = ((1, 1, 600, 1.0), (4, 2, 440, 1.0), (9, 3, 330, 0.75), (math.inf, 5, 220, 0.6))
+# Text that a row tells. As "nominal", Vega-Lite 6.4 does not find that of the nearest row.
+AS_TEXT = {"type": "quantitative", "formatType": "toString"}
 OF_PAGE = ("$schema", "usermeta", "params")  # parts of a specification
 RESOLUTION = 2  # pixels of a picture per pixel of a page
 
@@ -373,15 +375,13 @@ def pointed_at(tips: Sequence[Tip]) -> list[Spec]:
     if not tips:
         return []
     select = {"type": "point", "on": "pointerover", "nearest": True, "clear": "pointerout"}
-    # Vega-Lite looks for text one level too high where the nearest row counts, as of 6.4.
-    rows = [(field if format else f"datum.{field}", title, format) for field, title, format in tips]
     near = {"condition": {"param": "near", "empty": False, "value": 1}, "value": 0}
     return [
         {
             "name": "pointer",
             "mark": {"type": "point", "filled": True, "size": LARGE, "clip": True},
             "params": [{"name": "near", "select": select}],
-            "encoding": {"color": RUN, "opacity": near, "tooltip": told(rows)},
+            "encoding": {"color": RUN, "opacity": near, "tooltip": told(tips)},
         }
     ]
 
@@ -389,8 +389,8 @@ def pointed_at(tips: Sequence[Tip]) -> list[Spec]:
 def told(tips: Sequence[Tip]) -> list[Spec]:
     """Return what a row tells when it is pointed at."""
     return [
-        {"field": field, "title": title, "type": "quantitative" if format else "nominal"}
-        | ({"format": format} if format else {})
+        {"field": field, "title": title}
+        | ({"format": format, "type": "quantitative"} if format else AS_TEXT)
         for field, title, format in tips
     ]
 
@@ -408,6 +408,7 @@ def config(text: str, muted: str, grid: str, font: str) -> Spec:
     return {
         "aria": False,  # the page describes its charts
         "background": None,
+        "customFormatTypes": True,
         "font": font,
         "view": {"stroke": None},
         "line": {"strokeWidth": 2},
