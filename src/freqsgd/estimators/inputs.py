@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_array, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+from freqsgd.checks import real_number, whole_number
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.recommender.settings import Settings
-from freqsgd.tables.checks import real_number, whole_number
 from freqsgd.tables.dataset import Dataset
 from freqsgd.tables.encoder import Encoder
 from freqsgd.tables.fields import Splits
