@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 import json
-import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -17,6 +20,7 @@ from freqsgd.cli.app import run as app_run
 from freqsgd.cli.table import print_results
 from freqsgd.documents.results import Results
 from freqsgd.recommender.folder import load_encoder, load_model
+from tests.cli.conftest import run_command
 from tests.lossless import check_lossless
 from tests.report.made_up import make_results, make_run
 
@@ -25,10 +29,12 @@ GENERATED = ["--samples", "3000", *QUICK]
 
 
 def run(*arguments, cwd, code=0):
-    command = [sys.executable, "-m", "freqsgd", *map(str, arguments)]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
-    assert done.returncode == code, done.stderr
-    return done
+    """Run a command in this process; what it printed."""
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.chdir(cwd), redirect_stdout(out), redirect_stderr(errors):
+        found = run_command([str(argument) for argument in arguments])
+    assert found == code, errors.getvalue()
+    return SimpleNamespace(stdout=out.getvalue(), stderr=errors.getvalue())
 
 
 def error(*arguments, cwd):
