@@ -5,15 +5,19 @@ import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import polars as pl
 import pytest
-import typer
 
 from freqsgd.cli.app import COMMANDS
 
 LINE = 79  # of a terminal of 80 columns
+PATHS = {(name,): command for name, command in COMMANDS.items()}
+for name, command in COMMANDS.items():
+    if not isinstance(command.place, str):
+        PATHS |= {(name, inner): each for inner, each in command.place.items()}
 
 
 def loaded_by(code: str, whole: bool = False) -> set[str]:
@@ -80,7 +84,7 @@ def loaded_by_command(*arguments: str, whole: bool = False) -> set[str]:
     )
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS, "data info"])
+@pytest.mark.parametrize("command", [" ".join(path) for path in [(), *PATHS]])
 def test_help_loads_no_large_library(command):
     assert not HEAVY & loaded_by_command(*command.split(), "--help")
 
@@ -126,16 +130,16 @@ def test_progress_is_shown_without_the_report():
     assert not SLOW & loaded_by("import freqsgd.cli.progress", whole=True)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_overview_says_what_the_command_says(name):
+@pytest.mark.parametrize("path", [path for path in PATHS if isinstance(PATHS[path].place, str)])
+def test_the_overview_says_what_the_command_says(path):
     """The first line of its docstring, or what comes before a comma or colon if it is too long."""
-    command = COMMANDS[name]
-    found = command.load()
-    text = found.info.help if isinstance(found, typer.Typer) else found.__doc__
-    first = text.splitlines()[0].partition(" Example:")[0]
-    room = LINE - len("  ") - max(map(len, COMMANDS)) - len("  ")
-    said = first if len(first) <= room else re.split("[,:;]", first)[0] + "."
-    assert command.about == said
+    command = PATHS[path]
+    module, _, function = command.place.partition(":")
+    text = getattr(import_module(f"freqsgd.cli.{module}"), function).__doc__
+    first = text.splitlines()[0]
+    names = [other[-1] for other in PATHS if other[:-1] == path[:-1]]
+    assert len(command.about) <= LINE - len("  ") - max(map(len, names)) - len("  ")
+    assert command.about in (first, re.split("[,:;]", first)[0] + ".")
 
 
 def test_names_are_listed_before_they_are_imported():

@@ -55,8 +55,8 @@ CASES = {
         )
         for command, options in {
             "train --data": _CLICK,
-            "train --one-pass --data": f"{_CLICK} --hash-rows 9 --lr 1",
-            "train --model skipgram --data": "",
+            "stream train --data": f"{_CLICK} --hash-rows 9 --lr 1",
+            "words train --data": "",
             "train --validation-data": f"{_CLICK} --data clicks.csv",
             "inspect --data": "",
             "inspect --text --data": "",
@@ -80,7 +80,7 @@ CASES = {
             ("';'", "';'", ";", "train --data", _CLICK),
             ("tabs", "tab", "\t", "compare --data", _CLICK),
             ("'|'", "'|'", "|", "tune --out t --data", _CLICK),
-            ("'::'", "'::'", "::", "train --one-pass --data", f"{_CLICK} --hash-rows 9 --lr 1"),
+            ("'::'", "'::'", "::", "stream train --data", f"{_CLICK} --hash-rows 9 --lr 1"),
             ("' '", "' '", " ", "predict model", ""),
         )
     },
@@ -112,8 +112,8 @@ CASES = {
         ("--separator does not go with the dataset",),
     ),
     "columns for text": Case(
-        "train --model skipgram --data text.txt --columns a",
-        ("--columns does not go with --model",),
+        "words train --data text.txt --columns a",
+        ("No such option: --columns", "freqsgd train and freqsgd stream train have it"),
     ),
     "a separator for a plan of numbers": Case(
         "plan --features 2 --rows 9 --separator ';'", ("--separator does not go with numbers",)
@@ -164,7 +164,7 @@ CASES = {
         _parquet({"user": [1.0, 1.5], "item": ["i1", "i2"]}),
     ),
     "fractions as categories, in one pass": Case(
-        "train --one-pass --data fractions.parquet --label click --features user --hash-rows 9 "
+        "stream train --data fractions.parquet --label click --features user --hash-rows 9 "
         "--lr 0.1 --out new",
         ("fractions.parquet, row 2", "'user'", "1.5", "--numeric"),
         "fractions.parquet",
@@ -210,7 +210,7 @@ CASES = {
         ("does not fit", "--dim"),
     ),
     "vectors of words that are too long": Case(
-        "train --model skipgram --data text.txt --min-count 1 --dim 1000000000 --out new",
+        "words train --data text.txt --min-count 1 --dim 1000000000 --out new",
         ("do not fit", "--dim"),
     ),
     "a plan for no columns": Case("plan --data clicks.csv", ("clicks.csv", "--features")),
@@ -295,7 +295,7 @@ CASES = {
             "plan --features 3 --rows 10",
             "bench --quick",
             "convert model",
-            "data generate-clicks",
+            "stream generate",
         )
     },
     # files that are read
@@ -331,7 +331,7 @@ def _make_world(folder: Path) -> None:
     table = "--data clicks.csv --label click --features user,item --dim 4 --epochs 1 --lr 0.1"
     for command in (
         f"train {table} --out model",
-        "train --model skipgram --data text.txt --min-count 1 --dim 4 --epochs 1 --out words",
+        "words train --data text.txt --min-count 1 --dim 4 --epochs 1 --out words",
     ):
         assert run_command(shlex.split(command)) == 0
     for copy in ("other", "edited"):

@@ -17,7 +17,7 @@ import torch
 
 import freqsgd
 from freqsgd.cli.app import run as app_run
-from freqsgd.cli.table import print_results
+from freqsgd.cli.results import print_results
 from freqsgd.documents.results import Results
 from freqsgd.recommender.folder import load_encoder, load_model
 from tests.cli.conftest import run_command

@@ -22,8 +22,3 @@ def test_a_diagnosed_comparison_prints_what_it_found_and_resumes_to_the_same(tmp
     assert all(len(run["diagnosis"]["gradients"]) == 3 for run in results["runs"])
     refused = error("compare", *GENERATED, "--out", "out", "--resume", cwd=tmp_path)
     assert "written with diagnose True" in refused
-
-
-def test_text_is_refused_in_one_line(tmp_path):
-    line = error("compare", "--model", "skipgram", "--diagnose", cwd=tmp_path)
-    assert "--diagnose does not go with --model skipgram: it is for fm and deepfm" in line

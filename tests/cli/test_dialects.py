@@ -52,13 +52,15 @@ def test_every_layout_gives_the_same_model_which_reads_its_files_again(command):
 
 
 def test_one_pass_goes_on_only_with_files_that_are_read_in_the_same_way(command, tmp_path):
-    given = ["--one-pass", "--data", "u.data", *RATINGS, "--features", "user,item"]
+    given = ["--data", "u.data", *RATINGS, "--features", "user,item"]
     given += ["--hash-rows", "100", "--dim", "4", "--lr", "0.1", "--out", "m"]
-    command("train", *given, *BARE)
+    command("stream", "train", *given, *BARE)
     first = command("predict", "m", "u.data").out
-    command("train", *given, *BARE, "--resume")
+    command("stream", "train", *given, *BARE, "--resume")
     other = ["--separator", "tab", "--columns", "item,user,rating,timestamp"]
-    assert "the data has changed" in command("train", *given, *other, "--resume", code=2).err
+    assert (
+        "the data has changed" in command("stream", "train", *given, *other, "--resume", code=2).err
+    )
     assert command("predict", "m", "u.data").out == first
 
 

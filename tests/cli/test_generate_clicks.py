@@ -1,4 +1,4 @@
-"""``freqsgd data generate-clicks`` and the dataset clicks-small."""
+"""``freqsgd stream generate`` and the dataset clicks-small."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from freqsgd.cli import app as commands
-from freqsgd.cli.data import app
+from freqsgd.cli.app import app
 from freqsgd.errors import DataError
 from freqsgd.tables.clicks import ClickLog, ClickStream
 
@@ -21,7 +20,7 @@ def run(*arguments: str) -> str:
 
 
 def generate(out: Path, *more: str) -> str:
-    return run("generate-clicks", "--out", str(out), "--days", "2", "--rows", "500", *more)
+    return run("stream", "generate", "--out", str(out), "--days", "2", "--rows", "500", *more)
 
 
 def test_files_are_those_that_the_options_describe(tmp_path: Path) -> None:
@@ -36,7 +35,7 @@ def test_files_are_those_that_the_options_describe(tmp_path: Path) -> None:
         assert frame.drop("label").to_numpy().tolist() == chunk.ids.tolist()
         assert frame["label"].to_list() == chunk.labels.tolist()
     assert f"{out}: 2 files, 1,000 rows" in output
-    assert f"--one-pass --data {out} --label label --features f01,f02,f03" in output
+    assert f"freqsgd stream compare --data {out} --label label --features f01,f02,f03" in output
     assert "range of ids: 2,220: tokens that may occur" in output
     assert "positive rate: 0.3: the mean probability, not a count" in output
     assert "--hash-rows f01=20,f02=200,f03=2000" in output
@@ -78,7 +77,7 @@ def test_ctrl_c_says_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pl.DataFrame, "write_parquet", interrupted)
-    arguments = ["generate-clicks", "--out", str(tmp_path), "--rows", "500"]
+    arguments = ["stream", "generate", "--out", str(tmp_path), "--rows", "500"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 130
     assert "interrupted" in result.output
@@ -86,18 +85,18 @@ def test_ctrl_c_says_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_small_preset_is_a_known_dataset() -> None:
-    assert "clicks-small: generated clicks of 10 days" in run("list")
-    assert run("get", "clicks-small") == "clicks-small is made when it is used\n"
-    facts = run("info", "clicks-small")
+    assert "clicks-small: generated clicks of 10 days" in run("data", "list")
+    assert run("data", "get", "clicks-small") == "clicks-small is made when it is used\n"
+    facts = run("data", "info", "clicks-small")
     assert "2,000,000: 10 days of 200,000" in facts
     assert "16, each of 100 to 200,000 tokens on a day" in facts
     arguments = ["inspect", "--dataset", "clicks-small"]
-    with pytest.raises(DataError, match=r"generate-clicks --out FOLDER.*--data FOLDER/day-00"):
-        CliRunner().invoke(commands.app, arguments, catch_exceptions=False)
+    with pytest.raises(DataError, match=r"stream generate --out FOLDER.*--data FOLDER/day-00"):
+        CliRunner().invoke(app, arguments, catch_exceptions=False)
 
 
 @pytest.mark.parametrize("command", ["compare", "train", "tune"])
 def test_the_small_preset_is_for_one_pass(tmp_path: Path, command: str) -> None:
     arguments = [command, "--dataset", "clicks-small", "--out", str(tmp_path / "out")]
     with pytest.raises(DataError, match="is a stream of days: train on it in one pass"):
-        CliRunner().invoke(commands.app, arguments, catch_exceptions=False)
+        CliRunner().invoke(app, arguments, catch_exceptions=False)

@@ -1,4 +1,4 @@
-"""``--one-pass`` as a user runs it: days of files in, models, results and predictions out."""
+"""``freqsgd stream`` as a user runs it: days of files in, models, results and predictions out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.lossless import check_lossless
 
 DAYS, ROWS = 4, 600
 OWN = ["--label", "click", "--features", "user,shop", "--hash-rows", "user=200,shop=50"]
-QUICK = ["--one-pass", *OWN, "--dim", "4", "--batch-size", "100", "--threads", "1"]
+QUICK = [*OWN, "--dim", "4", "--batch-size", "100", "--threads", "1"]
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +84,10 @@ def losses(probabilities, labels):
 def test_predictions_of_a_trained_model_score_what_its_evaluation_says(
     model, days, command, tmp_path
 ):
-    printed = command("train", *QUICK, "--data", days / "parquet", "--model", model, "--lr", 1,
-                      "--window", 500, "--out", "m")  # fmt: skip
+    printed = command(
+        *("stream", "train", *QUICK, "--data", days / "parquet", "--model", model, "--lr", 1),
+        *("--window", 500, "--out", "m"),
+    )
     assert "model: m" in printed
     (run,) = results_of(tmp_path / "m")["runs"]
     last = days / "csv" / f"day-{DAYS - 1}.csv"
@@ -109,7 +111,7 @@ def test_predictions_of_a_trained_model_score_what_its_evaluation_says(
 
 def test_csv_and_parquet_days_train_the_same_model(days, command, tmp_path):
     for kind in ("csv", "parquet"):
-        command("train", *QUICK, "--data", days / kind, "--lr", 1, "--out", kind)
+        command("stream", "train", *QUICK, "--data", days / kind, "--lr", 1, "--out", kind)
     one, other = (load_model(tmp_path / kind)[0].tokens.weight for kind in ("csv", "parquet"))
     assert torch.equal(one, other)
 
@@ -118,7 +120,7 @@ def test_a_dictionary_takes_the_place_of_hashing(days, command, tmp_path):
     columns = ["--label", "click", "--features", "user,shop"]
     command("train", "--data", days / "csv" / "day-0.csv", *columns, "--dim", 4, "--epochs", 1,
             "--lr", 1, "--out", "first")  # fmt: skip
-    command("train", "--one-pass", "--data", f"{days}/csv/day-*.csv", "--label", "click",
+    command("stream", "train", "--data", f"{days}/csv/day-*.csv", "--label", "click",
             "--dictionary", "first", "--lr", 1, "--batch-size", 100, "--out", "m")  # fmt: skip
     results = results_of(tmp_path / "m")
     assert results["dataset"]["encoding"] == "dictionary"
@@ -127,7 +129,7 @@ def test_a_dictionary_takes_the_place_of_hashing(days, command, tmp_path):
 
 
 def test_compare_writes_results_report_and_the_best_models(days, command, tmp_path):
-    printed = command("compare", *QUICK, "--data", days / "parquet", "--lr", "sgd=3",
+    printed = command("stream", "compare", *QUICK, "--data", days / "parquet", "--lr", "sgd=3",
                       "--halflife", 5000, "--out", "out")  # fmt: skip
     results = results_of(tmp_path / "out")
     names = ["cfsgd", "adagrad", "rowwise-adagrad", "sgd"]
@@ -142,7 +144,7 @@ def test_compare_writes_results_report_and_the_best_models(days, command, tmp_pa
     assert results["one_pass"] is True
     assert results["splits"] == {"train": ROWS * (DAYS - 1), "test": ROWS}
     assert results["dataset"]["days"] == [f"day-{day}" for day in range(DAYS)]
-    assert results["command"].startswith("freqsgd compare --one-pass")
+    assert results["command"].startswith("freqsgd stream compare")
     assert "<html" in (tmp_path / "out" / "report.html").read_text()
     for name in names:
         assert name in printed
@@ -152,7 +154,7 @@ def test_there_is_no_cap_where_it_is_infinite(days, command, tmp_path):
     options = [*QUICK, "--data", days / "parquet", "--lr", 1]
     runs = []
     for name, cap in (("capped", []), ("free", ["--max-lr", "inf"])):
-        command("train", *options, *cap, "--out", name)
+        command("stream", "train", *options, *cap, "--out", name)
         runs += results_of(tmp_path / name)["runs"]
     capped, free = runs
     assert capped["max_lr"] > 0
@@ -162,7 +164,7 @@ def test_there_is_no_cap_where_it_is_infinite(days, command, tmp_path):
 
 def test_batches_are_counted_at_rates_of_their_own(days, command, tmp_path):
     batches = [*QUICK, "--data", days / "parquet", "--count", "batch", "--dense-lr", 0.25]
-    command("compare", *batches, "--optimizers", "cfsgd,sgd", "--out", "out")
+    command("stream", "compare", *batches, "--optimizers", "cfsgd,sgd", "--out", "out")
     cfsgd, sgd = results_of(tmp_path / "out")["runs"]
     size = cfsgd["batch_size"]
     for lr, each in zip((0.1, 0.3, 1.0, 3.0, 10.0), cfsgd["search"], strict=True):
@@ -171,13 +173,13 @@ def test_batches_are_counted_at_rates_of_their_own(days, command, tmp_path):
     assert (rule["count"], rule["dense_lr"], rule["max_lr"]) == ("batch", 0.25, None)
     rule = sgd["options"]["rule"]
     assert (rule["count"], rule["dense_lr"], rule["lr"]) == ("occurrence", None, sgd["lr"])
-    command("train", *batches, "--lr", cfsgd["lr"], "--out", "m")
+    command("stream", "train", *batches, "--lr", cfsgd["lr"], "--out", "m")
     assert results_of(tmp_path / "m")["runs"][0]["test_ne"] == cfsgd["test_ne"]
 
 
 def test_a_comparison_that_is_killed_resumes_to_the_same_results(days, command, tmp_path):
-    arguments = ["compare", *QUICK, "--data", str(days / "csv"), "--optimizers", "cfsgd,adagrad",
-                 "--checkpoint-examples", "300"]  # fmt: skip
+    arguments = ["stream", "compare", *QUICK, "--data", str(days / "csv")]
+    arguments += ["--optimizers", "cfsgd,adagrad", "--checkpoint-examples", "300"]
     command(*arguments, "--out", "whole")
     program = [sys.executable, "-m", "freqsgd", *arguments, "--out", str(tmp_path / "out")]
     for lines, resume in ((2, []), (5, ["--resume"])):
@@ -198,17 +200,19 @@ def test_a_comparison_that_is_killed_resumes_to_the_same_results(days, command, 
 def test_a_second_run_on_the_same_folder_is_refused(days, command, tmp_path):
     with locked(tmp_path / "out"):
         for arguments in (["compare"], ["train", "--lr", "1"]):
-            refused = command(*arguments, *QUICK, "--data", days / "csv", "--out", "out", code=2)
+            refused = command(
+                "stream", *arguments, *QUICK, "--data", days / "csv", "--out", "out", code=2
+            )
             assert "out is being used by another run" in refused
         assert "being used" in command("compare", "--samples", 1000, "--out", "out", code=2)
-    command("train", *QUICK, "--data", days / "csv", "--lr", 1, "--out", "out")
+    command("stream", "train", *QUICK, "--data", days / "csv", "--lr", 1, "--out", "out")
 
 
 def test_tables_that_do_not_fit_are_refused_with_the_arithmetic(
     days, command, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("freqsgd.recommender.memory.available_memory", lambda: 24_000_000_000)
-    refused = command("compare", "--one-pass", "--data", days / "csv", "--label", "click",
+    refused = command("stream", "compare", "--data", days / "csv", "--label", "click",
                       "--features", "user", "--hash-rows", "1e8", "--dim", 32, "--optimizers",
                       "cfsgd,adam", "--out", "out", code=2)  # fmt: skip
     assert "adam does not fit: 100,000,000 rows x 33 weights x 4 bytes = 13.2 GB" in refused
@@ -220,47 +224,28 @@ def test_tables_that_do_not_fit_are_refused_with_the_arithmetic(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--one-pass", "--epochs", "3"], "--epochs does not go with --one-pass"),
-        (["--one-pass", "--patience", "3"], "--patience does not go with --one-pass"),
-        (["--one-pass", "--split", "time:t"], "--split does not go with --one-pass"),
-        (["--one-pass", "--test-data", "t.csv"], "--test-data does not go with --one-pass"),
-        (["--one-pass", "--lr-decay", "linear"], "--lr-decay does not go with --one-pass"),
-        (["--one-pass", "--min-count", "2"], "--min-count does not go with --one-pass"),
-        (["--one-pass", "--samples", "10"], "--samples does not go with --one-pass"),
-        (["--one-pass", "--tail", "exponential"], "--tail does not go with --one-pass"),
-        (["--one-pass", "--checkpoint-steps", "9"], "--checkpoint-steps does not go with"),
-        (["--one-pass", "--negatives", "9"], "--negatives does not go with --one-pass"),
-        (["--one-pass", "--diagnose"], "--diagnose does not go with --one-pass"),
-        (["--one-pass", "--preset", "best"], "--preset does not go with --one-pass"),
-        (["--one-pass", "--model", "cbow"], "--one-pass does not go with --model cbow"),
-        (["--one-pass", "--optimizers", "fasgd"], "fasgd must know beforehand"),
-        (["--one-pass", "--lr", "auto"], "compare tries 5 rates"),
-        (["--one-pass", "--lr", "cfsgd=0"], "--lr 0 would learn nothing"),
-        (["--one-pass", "--window", "0"], "window must be at least 1"),
-        (["--one-pass", "--checkpoint-examples", "0"], "checkpoint_examples must be at least 1"),
-        (["--one-pass", "--halflife", "0"], "halflife"),
-        (["--one-pass", "--halflife", "9", "--optimizers", "sgd"], "--halflife is for cfsgd"),
-        (["--one-pass", "--count", "day"], "count must be 'occurrence' or 'batch', got 'day'"),
-        (["--one-pass", "--count", "batch", "--halflife", "9"], "halflife is in samples"),
-        (["--one-pass", "--count", "batch", "--optimizers", "sgd"], "--count is for cfsgd"),
-        (["--one-pass", "--dense-lr", "1"], "dense_lr needs count 'batch'"),
-        (["--one-pass", "--dataset", "criteo"], "'criteo' is no stream"),
-        (["--one-pass", "--data", ""], "--data names no file or folder"),
-        (["--one-pass", "--data", "nowhere", *OWN], "nowhere"),
-        (["--hash-rows", "10"], "--hash-rows needs --one-pass"),
-        (["--dictionary", "m"], "--dictionary needs --one-pass"),
-        (["--skip-bad-files"], "--skip-bad-files needs --one-pass"),
-        (["--allow-missing-days"], "--allow-missing-days needs --one-pass"),
-        (["--checkpoint-examples", "9"], "--checkpoint-examples needs --one-pass"),
-        (["--halflife", "9"], "--halflife needs --one-pass"),
-        (["--count", "batch"], "--count needs --one-pass"),
+        (["--model", "cbow"], "cbow learns word vectors: freqsgd words compare --model cbow"),
+        (["--model", "gbm"], "unknown model 'gbm'"),
+        (["--optimizers", "fasgd"], "fasgd must know beforehand"),
+        (["--optimizers", ""], "--optimizers names none of sgd"),
+        (["--lr", "auto"], "compare tries 5 rates"),
+        (["--lr", "cfsgd=0"], "--lr 0 would learn nothing"),
+        (["--window", "0"], "window must be at least 1"),
+        (["--checkpoint-examples", "0"], "checkpoint_examples must be at least 1"),
+        (["--halflife", "0"], "halflife"),
+        (["--halflife", "9", "--optimizers", "sgd"], "--halflife is for cfsgd"),
+        (["--count", "day"], "count must be 'occurrence' or 'batch', got 'day'"),
+        (["--count", "batch", "--halflife", "9"], "halflife is in samples"),
+        (["--count", "batch", "--optimizers", "sgd"], "--count is for cfsgd"),
         (["--dense-lr", "1"], "dense_lr needs count 'batch'"),
-        (["--window", "9"], "--window does not go with --model fm"),
-        (["--model", "cbow", "--hash-rows", "9"], "--hash-rows does not go with --model cbow"),
+        (["--dense-lr", "1", "--optimizers", "sgd"], "--dense-lr is for cfsgd"),
+        (["--dataset", "criteo"], "'criteo' is no stream"),
+        (["--data", ""], "--data names no file or folder"),
+        (["--data", "nowhere", *OWN], "nowhere"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused_by_name(arguments, words, command):
-    refused = command("compare", *arguments, code=2)
+def test_options_that_make_no_sense_are_refused_by_name(arguments, words, command):
+    refused = command("stream", "compare", *arguments, code=2)
     assert words in refused
     assert refused.count("\n") == 1
 
@@ -275,25 +260,27 @@ def test_options_that_do_not_go_together_are_refused_by_name(arguments, words, c
 )
 def test_dictionaries_that_cannot_be_used(arguments, words, days, command):
     data = ["--data", days / "csv", "--label", "click"]
-    assert words in command("compare", "--one-pass", *data, *arguments, code=2)
+    assert words in command("stream", "compare", *data, *arguments, code=2)
 
 
 def test_a_refused_command_leaves_no_folder_behind(days, command, tmp_path):
     refused = [*QUICK, "--data", days / "csv", "--max-bad-rows", "-1"]
-    command("train", *refused, "--lr", 1, "--out", "m", code=2)
-    command("compare", *refused, "--out", "m", code=2)
+    command("stream", "train", *refused, "--lr", 1, "--out", "m", code=2)
+    command("stream", "compare", *refused, "--out", "m", code=2)
     only = tmp_path / "only.csv"
     only.write_text("user,shop,click\n")  # which is found while training
-    command("train", *QUICK, "--data", only, "--lr", 1, "--out", "deep/m", code=2)
-    command("compare", *QUICK, "--data", only, "--out", "deep/m", code=2)
+    command("stream", "train", *QUICK, "--data", only, "--lr", 1, "--out", "deep/m", code=2)
+    command("stream", "compare", *QUICK, "--data", only, "--out", "deep/m", code=2)
     assert list(tmp_path.iterdir()) == [only]
 
 
 def test_train_wants_a_rate_and_says_how_to_find_it(command):
-    refused = command("train", "--one-pass", code=2)
-    assert "freqsgd compare --one-pass --optimizers cfsgd tries 5" in refused
+    refused = command("stream", "train", code=2)
+    assert "freqsgd stream compare --optimizers cfsgd tries 5" in refused
 
 
 def test_a_rate_at_which_nothing_is_learned_ends_training(days, command):
-    refused = command("train", *QUICK, "--data", days / "csv", "--lr", 1e12, "--out", "m", code=2)
+    refused = command(
+        "stream", "train", *QUICK, "--data", days / "csv", "--lr", 1e12, "--out", "m", code=2
+    )
     assert "try a smaller learning rate" in refused

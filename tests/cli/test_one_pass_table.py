@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from freqsgd.cli.table import print_results
+from freqsgd.cli.results import print_results
 from tests.report.made_up_one_pass import make_one_pass, make_streamed
 
 

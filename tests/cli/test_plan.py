@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from freqsgd.cli.app import app
-from freqsgd.cli.numbers import quantity
+from freqsgd.cli.wording import quantity
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.planner import measure as measuring
 from tests.planner.test_measure import TINY
@@ -119,7 +119,7 @@ def test_a_model_has_its_own_sizes(tmp_path: Path) -> None:
 def test_a_model_of_words_is_refused(tmp_path: Path) -> None:
     folder, text = tmp_path / "words", tmp_path / "text.txt"
     text.write_text("a b c d e f g h\n" * 200)
-    run("train --model skipgram --dim 4 --epochs 1 --min-count 1", "--data", text, "--out", folder)
+    run("words train --dim 4 --epochs 1 --min-count 1", "--data", text, "--out", folder)
     with pytest.raises(DataError, match="holds no FM or DeepFM"):
         planned("--model", folder)
 

@@ -68,7 +68,7 @@ def options(days: Path, out: Path, **changes: Any) -> list[str]:
     }  # fmt: skip
     given |= {name.replace("_", "-"): value for name, value in changes.items()}
     flags = [part for name, value in given.items() for part in (f"--{name}", str(value))]
-    return ["train", "--one-pass", *flags]
+    return ["stream", "train", *flags]
 
 
 def record_of(folder: Path) -> dict[str, Any]:
@@ -235,11 +235,6 @@ def test_what_ranks_cannot_do_is_refused_with_what_to_do(
     assert said in refused
     assert refused.count("\n") == 1
     assert not (tmp_path / "m").exists()
-
-
-def test_it_needs_one_pass(command: Any) -> None:
-    refused = command("train", "--engine", "torchrec", "--lr", "1", code=2)
-    assert refused == "freqsgd: error: --engine torchrec needs --one-pass\n"
 
 
 def test_torchrun_without_the_engine_is_refused(

@@ -101,7 +101,8 @@ def test_results_are_never_without_their_command(command, tmp_path, monkeypatch)
     def killed(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(f"freqsgd.cli.{command}.write_report", killed)
+    monkeypatch.setattr("freqsgd.cli.tables.write_report", killed)
+    monkeypatch.setattr("freqsgd.cli.training.write_report", killed)
     options = ["--optimizers", "cfsgd", "--out", str(tmp_path)]
     trials = ["--trials", "1"] if command == "tune" else []
     arguments = [command, *GENERATED, *options, *trials]

@@ -52,12 +52,12 @@ def test_command_lines_have_known_commands_and_options(page):
 def test_command_lines_are_found_in_blocks_and_in_sentences():
     found = command_lines(ROOT / "README.md")
     assert any(line.startswith("compare --out demo ") for line in found)
-    assert any(line.startswith("train --engine torchrec --one-pass") for line in found)
+    assert any(line.startswith("stream train --engine torchrec") for line in found)
 
 
 def test_wrong_commands_and_options_are_seen():
-    assert wrong_words("data generate-clicks --out log  # --not-an-option") == []
-    assert wrong_words("data generate --out log") == ["generate"]
+    assert wrong_words("stream generate --out log  # --not-an-option") == []
+    assert wrong_words("stream make --out log") == ["make"]
     assert wrong_words("compare --dataset ... --optimiser sgd") == ["--optimiser"]
 
 

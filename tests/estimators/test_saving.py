@@ -145,10 +145,10 @@ def test_a_model_that_counted_batches_goes_on_at_the_rate_of_counting_occurrence
     X, y = clicks()
     frame_of(X).with_columns(click=y).write_csv("day.csv")
     for options in (
-        "--features user,item --epochs 1 --lr 0.5 --out first",
-        "--one-pass --dictionary first --batch-size 64 --lr 4 --count batch --out model",
+        "train --features user,item --epochs 1 --lr 0.5 --out first",
+        "stream train --dictionary first --batch-size 64 --lr 4 --count batch --out model",
     ):
-        command = f"train --data day.csv --label click {options}"
+        command = f"{options} --data day.csv --label click"
         result = CliRunner().invoke(app, command.split())
         assert result.exit_code == 0, result.output
     loaded = FMClassifier.load("model")

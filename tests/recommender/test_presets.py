@@ -1,19 +1,12 @@
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
-from freqsgd.cli.options import chosen, rates
+from freqsgd.cli.options import rate, rates
+from freqsgd.cli.tables import chosen
 from freqsgd.errors import DataError
 from freqsgd.optimizers import Rule
 from freqsgd.recommender.settings import Settings, preset, with_preset
-
-
-def typed(*names):
-    """A command line on which these options were given."""
-    source = {True: SimpleNamespace(name="COMMANDLINE"), False: SimpleNamespace(name="DEFAULT")}
-    return SimpleNamespace(get_parameter_source=lambda name: source[name in names])
 
 
 @pytest.mark.parametrize(
@@ -59,7 +52,8 @@ def test_options_that_are_given_go_before_a_preset_even_if_they_are_the_defaults
     values = {"lr": 3.0, "weight_decay": 1e-3, "epochs": 12}
 
     def of(lr, *names):
-        rule, settings = chosen(Rule, "cfsgd", lr, Settings(), values, typed(*names))
+        given = {*names, *(["lr"] if lr else [])}
+        rule, settings = chosen(Rule("cfsgd", rate(lr)), Settings(), values, given)
         return rule.lr, rule.weight_decay, settings.epochs
 
     assert of("") == (3.0, 1e-3, 12)
@@ -71,12 +65,12 @@ def test_options_that_are_given_go_before_a_preset_even_if_they_are_the_defaults
 @pytest.mark.parametrize("lr", ["much", "0"])
 def test_a_rate_that_is_none_is_refused(lr):
     with pytest.raises(DataError, match="--lr"):
-        chosen(Rule, "cfsgd", lr, Settings(), {}, typed())
+        rate(lr)
 
 
 def test_rates_are_for_all_optimizers_or_one_by_one():
     names = ("sgd", "cfsgd")
-    assert rates("", names) == {}
+    assert rates("", names) == {"sgd": "", "cfsgd": ""}
     assert rates("auto", names) == {"sgd": "auto", "cfsgd": "auto"}
     assert rates("cfsgd=auto, sgd=10", names) == {"cfsgd": "auto", "sgd": "10"}
     for text, message in [

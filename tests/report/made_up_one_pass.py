@@ -102,10 +102,10 @@ def make_streamed(optimizer: str, /, **changes: Any) -> dict[str, Any]:
 
 
 def make_one_pass(*runs: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """Results of ``compare --one-pass`` with four optimizers, or with the runs given."""
+    """Results of ``stream compare`` with four optimizers, or with the runs given."""
     common = {
         "one_pass": True,
-        "command": "freqsgd compare --one-pass --dataset clicks-small --out results",
+        "command": "freqsgd stream compare --dataset clicks-small --out results",
         "dataset": {
             "name": "clicks-small",
             "kind": "stream",

@@ -75,11 +75,11 @@ def by_class(optimizer: str, test: float, scale: float) -> dict[str, float]:
 
 
 def make_text_results(*runs: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """Results of ``compare --model skipgram --loss softmax``, or with the runs given."""
+    """Results of ``words compare --loss softmax``, or with the runs given."""
     results = {
         "schema": 1,
         "created": "2024-05-01T12:00:00+00:00",
-        "command": "freqsgd compare --model skipgram --loss softmax --dataset wikitext-2 --seed 0",
+        "command": "freqsgd words compare --loss softmax --dataset wikitext-2 --seed 0",
         "machine": {"cpu": "Made-up CPU", "cores": 2, "threads": 2},
         "dataset": {
             "name": "wikitext-2",

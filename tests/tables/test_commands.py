@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from freqsgd.cli.data import app
+from freqsgd.cli.app import app
 from freqsgd.errors import DataError
 
 
 def run(*arguments):
     """What the command prints; its errors are raised."""
-    return CliRunner().invoke(app, arguments, catch_exceptions=False).stdout
+    return CliRunner().invoke(app, ["data", *arguments], catch_exceptions=False).stdout
 
 
 @pytest.fixture

@@ -238,7 +238,11 @@ def change_last(change: str) -> Any:
         ("ranks", change_last("tampered"), "00001-of-00002.safetensors was changed after"),
         ("ranks", other_step, "00001-of-00002.safetensors is not the file that was saved"),
         ("ranks", other_size, "does not hold 2 of the rows of field0 .* tables of another size"),
-        ("alone", forget_shape, "was written by an earlier version, or not with --one-pass"),
+        (
+            "alone",
+            forget_shape,
+            "was written by an earlier version, or not by freqsgd stream train",
+        ),
     ],
 )
 def test_what_is_damaged_is_refused(
@@ -285,5 +289,5 @@ def test_the_checkpoint_of_epochs_is_refused(tmp_path: Path) -> None:
     settings = Settings(dim=4, batch_size=64, epochs=3, checkpoint_steps=2)
     with pytest.raises(StoppedError):
         fit(dataset(), Rule("cfsgd", 1.0), settings, folder=tmp_path / "run", listener=stop)
-    with pytest.raises(DataError, match="not with --one-pass"):
+    with pytest.raises(DataError, match="not by freqsgd stream train"):
         convert(tmp_path / "run", tmp_path / "out")

@@ -91,7 +91,7 @@ def test_neighbors_need_no_field(words, freqsgd):
 def test_unknown_words_get_suggestions(words, freqsgd):
     message = freqsgd("neighbors", words, "King", fails=True)
     assert "no token 'King'; spelled alike: 'king'" in message
-    assert "'woman'" in freqsgd("analogy", words, "man", "king", "womann", fails=True)
+    assert "'woman'" in freqsgd("words", "analogy", words, "man", "king", "womann", fails=True)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -106,21 +106,25 @@ def test_files_of_vectors_can_be_asked_too(words, freqsgd, tmp_path, format):
 
 
 def test_an_analogy(words, freqsgd):
-    told = freqsgd("analogy", words, "man", "king", "woman", "--top", 2)
+    told = freqsgd("words", "analogy", words, "man", "king", "woman", "--top", 2)
     title, columns, *lines = told.splitlines()
     assert title == "man : king = woman : ?"
     assert columns.split() == ["rank", "token", "cosine", "seen"]
     expected = Vectors.of_model(words).analogy("man", "king", "woman", 2)
     assert [line.split()[1] for line in lines] == [one.token for one in expected]
-    as_json = json.loads(freqsgd("analogy", words, "man", "king", "woman", "--top", 2, "--json"))
+    as_json = json.loads(
+        freqsgd("words", "analogy", words, "man", "king", "woman", "--top", 2, "--json")
+    )
     assert as_json == [
         {"token": one.token, "cosine": one.cosine, "count": one.count} for one in expected
     ]
 
 
 def test_what_queries_refuse(words, folders, freqsgd, tmp_path):
-    assert "three tokens" in freqsgd("analogy", words, "man", "king", fails=True)
-    assert "--top" in freqsgd("analogy", words, "man", "king", "queen", "--top", 0, fails=True)
+    assert "three tokens" in freqsgd("words", "analogy", words, "man", "king", fails=True)
+    assert "--top" in freqsgd(
+        "words", "analogy", words, "man", "king", "queen", "--top", 0, fails=True
+    )
     assert "name a field, then tokens" in freqsgd("neighbors", folders / "fm", "u1", fails=True)
     assert f"{tmp_path} is not a model" in freqsgd("neighbors", tmp_path, "king", fails=True)
     export_model(folders / "fm", "npz", tmp_path / "file")
@@ -130,7 +134,7 @@ def test_what_queries_refuse(words, folders, freqsgd, tmp_path):
 def test_recommenders_name_the_field_first(folders, freqsgd, tmp_path):
     export_model(folders / "fm", "npz", tmp_path / "all")
     export_model(folders / "fm", "npz", tmp_path / "user", field="user")
-    expected = freqsgd("analogy", folders / "fm", "user", "u1", "u2", "u3")
+    expected = freqsgd("words", "analogy", folders / "fm", "user", "u1", "u2", "u3")
     assert expected.startswith("u1 : u2 = u3 : ?\n")
-    assert freqsgd("analogy", tmp_path / "all", "user", "u1", "u2", "u3") == expected
-    assert freqsgd("analogy", tmp_path / "user", "u1", "u2", "u3") == expected
+    assert freqsgd("words", "analogy", tmp_path / "all", "user", "u1", "u2", "u3") == expected
+    assert freqsgd("words", "analogy", tmp_path / "user", "u1", "u2", "u3") == expected

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from freqsgd.cli.data import app
+from freqsgd.cli.app import app
 from freqsgd.tables import download
 from freqsgd.tables.catalog import known_dataset
 
@@ -18,7 +18,7 @@ TEXT = {"train": "Tea and tea \n \n = Tea = \n" * 30, "valid": "tea <unk> \n", "
 
 def run(*arguments):
     """What the command prints; its errors are raised."""
-    return CliRunner().invoke(app, arguments, catch_exceptions=False).stdout
+    return CliRunner().invoke(app, ["data", *arguments], catch_exceptions=False).stdout
 
 
 @pytest.fixture

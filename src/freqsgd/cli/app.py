@@ -1,50 +1,97 @@
-"""The commands put together, and what they do about errors."""
+"""The commands put together, their help pages, and what is said of errors."""
 
 from __future__ import annotations
 
 import os
 import sys
 import warnings
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from typing import Annotated, Any, NoReturn
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 import freqsgd
-from freqsgd.cli.panels import Command, Overview
 
-__all__ = ["COMMANDS", "app", "run"]
+__all__ = ["COMMANDS", "Command", "app", "run"]
 
-_ABOUT = {  # in the order in which people need them
-    "Train and compare": {
-        "compare": "Train one model with several optimizers and compare them.",
-        "train": "Train a model and save it as a folder.",
-        "tune": "Search the best settings of each optimizer.",
-    },
-    "Use what was trained": {
-        "predict": "Write the probability of a positive label for each row of a file.",
-        "neighbors": "Print the tokens whose vectors are nearest, by cosine.",
-        "analogy": "Print what is to C as B is to A.",
-        "export": "Write a model's vectors and their tokens.",
-        "convert": "Put the tables of torchrec's ranks together.",
-    },
-    "Look at data and at the paper": {
-        "data": "List, get and describe datasets.",
-        "inspect": "Say how unequally frequent tokens are.",
-        "theory": "Check the paper's theorems by simulation.",
-        "paper": "Measure every figure and table of the paper here.",
-    },
-    "Look ahead": {
-        "plan": "Estimate memory, hosts and training time for tables of any size.",
-        "bench": "Measure the rates of this machine that freqsgd plan predicts from.",
-    },
+
+class Command(NamedTuple):
+    """A command that is imported when it runs, or when its own help is shown.
+
+    Args:
+        about: the first line of its docstring, or the first part of a line that is too long
+        place: its module and function, or the commands of a group
+        heading: of the part of the list of commands that begins here
+    """
+
+    about: str
+    place: str | Mapping[str, Command]
+    heading: str = ""
+
+
+_STREAM = {
+    "train": Command("Train a model in one pass over days of data, and save it.", "stream:train"),
+    "compare": Command(
+        "Compare several optimizers in one pass over days of data.", "stream:compare"
+    ),
+    "generate": Command("Write a click log as Parquet.", "data:generate"),
 }
-_OTHER_NAMES = {"inspect": "inspect_data", "data": "app"}  # of functions
-
-COMMANDS = {
-    name: Command(group, about, f"freqsgd.cli.{name}", _OTHER_NAMES.get(name, name))
-    for group, commands in _ABOUT.items()
-    for name, about in commands.items()
+_WORDS = {
+    "train": Command("Train word vectors and save them as a folder.", "words:train"),
+    "compare": Command(
+        "Train word vectors with several optimizers and compare them.", "words:compare"
+    ),
+    "neighbors": Command(
+        "Print the tokens whose vectors are nearest, by cosine.", "models:neighbors"
+    ),
+    "analogy": Command("Print what is to C as B is to A.", "models:analogy"),
+}
+_DATA = {
+    "list": Command("Name the datasets and where they are.", "data:list_datasets"),
+    "get": Command("Download a dataset; go on with a download that was cut off.", "data:get"),
+    "info": Command("Describe a dataset.", "data:info"),
+}
+COMMANDS = {  # in the order in which people need them
+    "compare": Command(
+        "Train one model with several optimizers and compare them.",
+        "tables:compare",
+        heading="Train on tables, on days of data, on text",
+    ),
+    "train": Command("Train a model and save it as a folder.", "tables:train"),
+    "tune": Command("Search the best settings of each optimizer.", "tables:tune"),
+    "stream": Command("One pass over days of data: train, compare, generate.", _STREAM),
+    "words": Command("Word vectors of text: train, compare, neighbors, analogy.", _WORDS),
+    "predict": Command(
+        "Write the probability of a positive label for each row of a file.",
+        "models:predict",
+        heading="Use what was trained",
+    ),
+    "neighbors": Command(
+        "Print the tokens whose vectors are nearest, by cosine.", "models:neighbors"
+    ),
+    "export": Command("Write a model's vectors and their tokens.", "models:export"),
+    "convert": Command("Put the tables of torchrec's ranks together.", "models:convert"),
+    "data": Command(
+        "List, get and describe datasets.", _DATA, heading="Look at data, the paper, machines"
+    ),
+    "inspect": Command("Describe how unequally frequent tokens are.", "inspect:inspect_data"),
+    "theory": Command("Check the paper's theorems by simulation.", "theory:theory"),
+    "paper": Command("Measure every figure and table of the paper here.", "paper:paper"),
+    "plan": Command(
+        "Estimate memory, hosts and training time for tables of any size.", "plan:plan"
+    ),
+    "bench": Command(
+        "Measure the rates of this machine that freqsgd plan predicts from.", "bench:bench"
+    ),
+}
+_MOVED = {
+    "freqsgd analogy": "freqsgd words analogy",
+    "freqsgd data generate-clicks": "freqsgd stream generate",
 }
 _SYNONYMS = {  # names of options elsewhere, and ours
     "--output": "--out",
@@ -60,12 +107,85 @@ _SYNONYMS = {  # names of options elsewhere, and ours
 _UsageError: Any = typer.BadParameter.__base__  # of typer's own copy of click, or of click itself
 
 
-class _Freqsgd(Overview):
-    known = COMMANDS
+class _Panels(TyperCommand):
+    """A command whose help lists its options by panel."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options."""
+        panels: dict[str, list[Any]] = {}
+        for parameter in self.get_params(ctx):
+            text = parameter.get_help_record(ctx)
+            if text is not None:
+                kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                name = getattr(parameter, "rich_help_panel", None) or kind
+                panels.setdefault(name, []).append(text)
+        for name, texts in panels.items():
+            with formatter.section(name):
+                formatter.write_dl(texts)
+
+
+class _Lazy(Mapping[str, Any]):
+    """Commands by name, each made when it is asked for."""
+
+    def __init__(self, known: Mapping[str, Command]) -> None:
+        self.known = known
+
+    def __getitem__(self, name: str) -> Any:
+        about, place, _ = self.known[name]
+        if isinstance(place, str):
+            return _imported(name, place)
+        return _Overview(name=name, help=about, known=place, no_args_is_help=True)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.known)
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.known  # Mapping's own would import it
+
+
+@cache
+def _imported(name: str, place: str) -> Any:
+    module, _, function = place.partition(":")
+    program = typer.Typer(add_completion=False, rich_markup_mode=None)
+    program.command(name, cls=_Panels)(getattr(import_module(f"freqsgd.cli.{module}"), function))
+    return get_command(program)
+
+
+class _Overview(TyperGroup):
+    """A group of commands: its help has a line for each, and imports none."""
+
+    def __init__(self, *, known: Mapping[str, Command] = COMMANDS, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands: Any = _Lazy(known)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return names in the order in which they are shown."""
+        return list(self.commands)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; tell where it is if its name has changed."""
+        if new := _MOVED.get(old := f"{ctx.command_path} {args[0]}"):
+            ctx.fail(f"{old} is now {new}")
+        return super().resolve_command(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the page."""
+        path, known = ctx.command_path, self.commands.known
+        width = max(map(len, known))
+        version = "" if ctx.parent else "[--version] "
+        formatter.write(f"Usage: {path} {version}[--help] COMMAND ...\n\n{self.help}\n")
+        formatter.write(f"Options of a command, and an example: {path} COMMAND --help\n\n")
+        for name, command in known.items():
+            if command.heading:
+                formatter.write(f"{command.heading}:\n")
+            formatter.write(f"  {name:{width}}  {command.about}\n")
 
 
 app = typer.Typer(
-    cls=_Freqsgd,
+    cls=_Overview,
     help="Train embeddings with a learning rate per token that follows its frequency.",
     no_args_is_help=True,
     add_completion=False,
@@ -83,7 +203,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     pass
@@ -118,16 +241,37 @@ def run() -> None:
 
 
 def _unknown_option(error: Any) -> str:
-    """Name an option that the command does not have, and the one that was probably meant."""
+    """Name an option that the command does not have, and what was probably meant."""
     if type(error).__name__ != "NoSuchOption":
         return ""
-    known = [name for option in error.ctx.command.get_params(error.ctx) for name in option.opts]
-    other = _SYNONYMS.get(error.option_name)
-    bare = [name.lstrip("-") for name in known]  # dashes are alike in all
-    close = get_close_matches(error.option_name.lstrip("-"), bare, 1)
-    meant = other if other in known else f"--{close[0]}" if close else None
-    hint = f"; did you mean {meant}?" if meant else ""
-    return f"No such option: {error.option_name}{hint}"
+    option, name = error.option_name, error.ctx.info_name
+    if option == "--one-pass" and name in _STREAM:
+        return f"{error.ctx.command_path} --one-pass is now freqsgd stream {name}"
+    known = _options(error.ctx.command, error.ctx)
+    meant = _SYNONYMS.get(option, option)
+    if meant not in known:
+        others = [path for path, it in _namesakes(name) if meant in _options(it, error.ctx)]
+        if others:
+            told = " and ".join(others)
+            return f"No such option: {option}; {told} {'has' if len(others) == 1 else 'have'} it"
+        bare = [each.lstrip("-") for each in known]  # dashes are alike in all
+        close = get_close_matches(option.lstrip("-"), bare, 1)
+        meant = f"--{close[0]}" if close else ""
+    return f"No such option: {option}" + (f"; did you mean {meant}?" if meant else "")
+
+
+def _options(command: Any, context: Any) -> list[str]:
+    return [
+        name
+        for option in command.get_params(context)
+        for name in (*option.opts, *option.secondary_opts)
+    ]
+
+
+def _namesakes(name: str) -> list[tuple[str, Any]]:
+    """Return the commands of this name, at the top and in groups."""
+    found = [("freqsgd", COMMANDS), ("freqsgd stream", _STREAM), ("freqsgd words", _WORDS)]
+    return [(f"{path} {name}", _Lazy(known)[name]) for path, known in found if name in known]
 
 
 def _end(message: str) -> NoReturn:

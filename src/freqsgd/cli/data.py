@@ -1,4 +1,4 @@
-"""List, get and describe datasets, and generate clicks: ``freqsgd data``."""
+"""``freqsgd data``: list, get and describe datasets; ``freqsgd stream generate`` writes clicks."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from freqsgd.cli.numbers import count_of
-from freqsgd.cli.options import COLUMNS, SEPARATOR, column_names, words
+from freqsgd.cli import options as opt
+from freqsgd.cli.options import column_names, option, words
 from freqsgd.cli.progress import Watcher, console
 from freqsgd.cli.session import target
+from freqsgd.cli.wording import count_of
 from freqsgd.errors import DataError
 from freqsgd.tables.catalog import KNOWN, find_file, how_to_get, known_dataset
 from freqsgd.tables.click_log import CLICKS_SMALL, ClickLog
@@ -21,97 +22,13 @@ from freqsgd.words.files import has_text_name
 from freqsgd.words.loading import load_text
 from freqsgd.words.spec import TextOptions
 
-__all__ = ["app", "describe_log", "generate_clicks"]
+__all__ = ["generate", "get", "info", "list_datasets"]
 
-
-def generate_clicks(
-    out: Annotated[Path, target("Folder for the files: new or empty.")],
-    days: Annotated[int, typer.Option(help="How many.")] = CLICKS_SMALL.days,
-    rows: Annotated[int, typer.Option(help="Of a day.")] = CLICKS_SMALL.rows,
-    features: Annotated[int, typer.Option(help="How many.")] = len(CLICKS_SMALL.sizes),
-    smallest: Annotated[
-        int, typer.Option(help="Tokens of the smallest feature on a day.")
-    ] = CLICKS_SMALL.sizes[0],
-    largest: Annotated[
-        int, typer.Option(help="Tokens of the largest feature on a day.")
-    ] = CLICKS_SMALL.sizes[-1],
-    base_rate: Annotated[
-        float, typer.Option(help="Mean probability of a click.")
-    ] = CLICKS_SMALL.base_rate,
-    drift: Annotated[
-        float, typer.Option(help="How far tastes turn in a day, in radians.")
-    ] = CLICKS_SMALL.drift,
-    new_tokens: Annotated[
-        float, typer.Option(help="Part of the tokens that new ones replace in a day.")
-    ] = CLICKS_SMALL.new_tokens,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
-) -> None:
-    """Write a click log as Parquet, a folder per day, to train on in one pass.
-
-    Example: freqsgd data generate-clicks --out clicks --days 3 --rows 1000000
-    """
-    from freqsgd.tables.clicks import write_clicks
-
-    log = ClickLog.of(
-        features,
-        smallest,
-        largest,
-        days=days,
-        rows=rows,
-        base_rate=base_rate,
-        drift=drift,
-        new_tokens=new_tokens,
-        seed=seed,
-    )
-    try:
-        with Watcher() as watcher:
-            files = write_clicks(log, out, lambda *done: watcher.loading("writing", *done))
-    except KeyboardInterrupt:
-        console.print(f"\ninterrupted: the files in {out} are whole, but not all are there")
-        raise typer.Exit(130) from None
-    size = sum(path.stat().st_size for path in files)
-    print(
-        f"{out}: {count_of(len(files), 'file')}, {log.days * log.rows:,} rows, {size / 1e6:,.1f} MB"
-    )
-    for what, value in describe_log(log):
-        print(f"{what}: {value}")
-    print(f"Train on it: {training_command(log, str(out))}")
-
-
-def describe_log(log: ClickLog) -> list[tuple[str, str]]:
-    """Facts about a click log: what, and how much."""
-    sizes = f"{min(log.sizes):,} to {max(log.sizes):,}"
-    return [
-        ("rows", f"{log.days * log.rows:,}: {count_of(log.days, 'day')} of {log.rows:,}"),
-        ("positive rate", f"{log.base_rate:g}: the mean probability, not a count"),
-        ("fields", f"{len(log.sizes)}, each of {sizes} tokens on a day"),
-        ("range of ids", f"{sum(log.tokens):,}: tokens that may occur on any of the days"),
-    ]
-
-
-def training_command(log: ClickLog, out: str) -> str:
-    """What to type to train on the files; tables have a row for each token that can occur."""
-    names = log.feature_names
-    each = [f"{name}={size}" for name, size in zip(names, log.tokens, strict=True)]
-    rows = str(log.tokens[0]) if len(set(log.tokens)) == 1 else ",".join(each)
-    return (
-        f"freqsgd compare --one-pass --data {out} --label label --features {','.join(names)} "
-        f"--hash-rows {rows} --out comparison"
-    )
-
-
-app = typer.Typer(
-    help="List, get and describe datasets. Example: freqsgd data get movielens-1m",
-    no_args_is_help=True,
-)
-
-app.command("generate-clicks")(generate_clicks)
 
 _Name = Annotated[str, typer.Argument(help="Name of a dataset.", show_default=False)]
 
 
-@app.command("list")
-def list_() -> None:
+def list_datasets() -> None:
     """Name the datasets and where they are.
 
     Example: freqsgd data list
@@ -123,12 +40,11 @@ def list_() -> None:
         else:
             found = find_file(dataset.file)
             print(f"  at {found}" if found else f"  not here. {how_to_get(dataset)}")
-    print("Clicks of any size, as Parquet files: freqsgd data generate-clicks --out FOLDER")
+    print("Clicks of any size, as Parquet files: freqsgd stream generate --out FOLDER")
     print("Your own tables: --data FILE --label COLUMN --features COLUMN,COLUMN")
-    print("Your own text: --data FILE --model skipgram")
+    print("Your own text: freqsgd words train --data FILE")
 
 
-@app.command()
 def get(name: _Name) -> None:
     """Download a dataset; go on with a download that was cut off.
 
@@ -141,22 +57,19 @@ def get(name: _Name) -> None:
     print(f"{name} is at {path}" if path else f"{name} is made when it is used")
 
 
-@app.command()
 def info(
     source: Annotated[
         str, typer.Argument(help="Name of a dataset, or a file of your own.", show_default=False)
     ],
-    label: Annotated[str | None, typer.Option(help="Column of the label.")] = None,
-    features: Annotated[str, typer.Option(help="Columns of categories, a,b,c.")] = "",
-    numeric: Annotated[str, typer.Option(help="Columns of numbers.")] = "",
-    positive_above: Annotated[
-        float | None, typer.Option(help="The label is 1 where its column is above this.")
-    ] = None,
-    text: Annotated[bool, typer.Option("--text", help="The file is text, not a table.")] = False,
-    separator: Annotated[str | None, typer.Option(help=SEPARATOR)] = None,
-    columns: Annotated[str | None, typer.Option(help=COLUMNS)] = None,
+    label: opt.Label = None,
+    features: opt.Features = "",
+    numeric: opt.Numeric = "",
+    positive_above: opt.PositiveAbove = None,
+    text: Annotated[bool, option("Read the file as text, not as a table.", "--text")] = False,
+    separator: opt.Separator = None,
+    columns: opt.Columns = None,
 ) -> None:
-    """Say what is in a dataset; of a file without --label or --text, which columns it has.
+    """Describe a dataset; list the columns of a file that is named without --label or --text.
 
     Example: freqsgd data info clicks.csv --label click --features user,item
     """
@@ -212,3 +125,79 @@ def _print_facts(facts: list[tuple[str, str]], place: Path | None) -> None:
     width = max(len(what) for what, _ in facts)
     for what, value in facts:
         print(f"{what:{width}}  {value}")
+
+
+def generate(
+    out: Annotated[Path, target("Folder for the files: new or empty.")],
+    days: Annotated[int, option("Number of days.")] = CLICKS_SMALL.days,
+    rows: Annotated[int, option("Number of rows per day.")] = CLICKS_SMALL.rows,
+    features: Annotated[int, option("Number of features.")] = len(CLICKS_SMALL.sizes),
+    smallest: Annotated[
+        int, option("Number of tokens of the smallest feature on a day.")
+    ] = CLICKS_SMALL.sizes[0],
+    largest: Annotated[
+        int, option("Number of tokens of the largest feature on a day.")
+    ] = CLICKS_SMALL.sizes[-1],
+    base_rate: Annotated[float, option("Mean probability of a click.")] = CLICKS_SMALL.base_rate,
+    drift: Annotated[
+        float, option("Drift of the true vectors per day, in radians.")
+    ] = CLICKS_SMALL.drift,
+    new_tokens: Annotated[
+        float, option("Share of the tokens that new ones replace each day.")
+    ] = CLICKS_SMALL.new_tokens,
+    seed: Annotated[
+        int, option("Random seed of the clicks; the same seed gives the same files.")
+    ] = 0,
+) -> None:
+    """Write a click log as Parquet, a folder per day, to train on in one pass.
+
+    Example: freqsgd stream generate --out clicks --days 3 --rows 1000000
+    """
+    from freqsgd.tables.clicks import write_clicks
+
+    log = ClickLog.of(
+        features,
+        smallest,
+        largest,
+        days=days,
+        rows=rows,
+        base_rate=base_rate,
+        drift=drift,
+        new_tokens=new_tokens,
+        seed=seed,
+    )
+    try:
+        with Watcher() as watcher:
+            files = write_clicks(log, out, lambda *done: watcher.loading("writing", *done))
+    except KeyboardInterrupt:
+        console.print(f"\ninterrupted: the files in {out} are whole, but not all are there")
+        raise typer.Exit(130) from None
+    size = sum(path.stat().st_size for path in files)
+    print(
+        f"{out}: {count_of(len(files), 'file')}, {log.days * log.rows:,} rows, {size / 1e6:,.1f} MB"
+    )
+    for what, value in describe_log(log):
+        print(f"{what}: {value}")
+    print(f"Train on it: {_training_command(log, str(out))}")
+
+
+def describe_log(log: ClickLog) -> list[tuple[str, str]]:
+    """Return facts about a click log: what, and how much."""
+    sizes = f"{min(log.sizes):,} to {max(log.sizes):,}"
+    return [
+        ("rows", f"{log.days * log.rows:,}: {count_of(log.days, 'day')} of {log.rows:,}"),
+        ("positive rate", f"{log.base_rate:g}: the mean probability, not a count"),
+        ("fields", f"{len(log.sizes)}, each of {sizes} tokens on a day"),
+        ("range of ids", f"{sum(log.tokens):,}: tokens that may occur on any of the days"),
+    ]
+
+
+def _training_command(log: ClickLog, out: str) -> str:
+    """Return what to type to train on the files; tables have a row for each possible token."""
+    names = log.feature_names
+    each = [f"{name}={size}" for name, size in zip(names, log.tokens, strict=True)]
+    rows = str(log.tokens[0]) if len(set(log.tokens)) == 1 else ",".join(each)
+    return (
+        f"freqsgd stream compare --data {out} --label label --features {','.join(names)} "
+        f"--hash-rows {rows} --out comparison"
+    )

@@ -13,9 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from freqsgd.cli.neighbor_table import shown
-from freqsgd.cli.options import COLUMNS, SEPARATOR, column_names, words
+from freqsgd.cli import options as opt
+from freqsgd.cli.options import DATA, made, option, words
 from freqsgd.cli.session import present, target
+from freqsgd.cli.wording import shown
 from freqsgd.documents.inspection import InspectedField, Inspection, TailFit, TokenPromise
 from freqsgd.errors import DataError
 from freqsgd.files import check_apart
@@ -32,72 +33,66 @@ INSPECTION = "inspect.json"
 
 
 def inspect_data(
+    context: typer.Context,
     dataset: Annotated[
         str | None,
-        typer.Option(help="synthetic (default), movielens-1m, criteo, zipf-text, wikitext-2, ..."),
+        option(
+            "Built-in dataset: synthetic, movielens-1m, criteo, zipf-text, wikitext-2, ... "
+            "(default: synthetic).",
+            panel=DATA,
+        ),
     ] = None,
     path: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Your own files: .csv, .tsv, .inter or .parquet, a folder of these or of days, a "
+            "pattern such as 'day-*', or text (--text).",
             "--data",
-            help="Your own .csv, .tsv, .inter, .parquet, a folder of these or of days, 'day-*', or "
-            "text (--text).",
+            panel=DATA,
         ),
     ] = None,
-    text: Annotated[bool, typer.Option("--text", help="The file is text, not a table.")] = False,
+    text: Annotated[
+        bool, option("Read the file as text, not as a table.", "--text", panel=DATA)
+    ] = False,
     features: Annotated[
-        str | None, typer.Option(help="Columns of categories, a,b,c (default: all but the label).")
+        str | None,
+        option("Columns of categories, comma-separated (default: all but the label).", panel=DATA),
     ] = None,
-    numeric: Annotated[str | None, typer.Option(help="Columns of numbers, to be binned.")] = None,
-    numeric_rule: Annotated[str, typer.Option(help="log or quantiles.")] = "log",
-    label: Annotated[str | None, typer.Option(help="A column that is no field.")] = None,
+    numeric: Annotated[
+        str | None, option("Columns of numbers, comma-separated; they are binned.", panel=DATA)
+    ] = None,
+    numeric_rule: opt.NumericRule = InspectionOptions.numeric_rule,
+    label: Annotated[
+        str | None, option("Column of the label, which is left out.", panel=DATA)
+    ] = None,
     min_count: Annotated[
         int | None,
-        typer.Option(
-            help="Rarer tokens of a field count as one, rarer words not at all (default: as in "
-            "training, 10 for criteo, 50 for wikitext, 5 for other text, else 1)."
+        option(
+            "Occurrences below which tokens of a field share one id, and words are left out "
+            "(default: as in training, 10 for criteo, 50 for wikitext, 5 for other text, else 1).",
+            panel=DATA,
         ),
     ] = None,
-    max_bad_rows: Annotated[
-        int, typer.Option(help="Malformed rows that are left out with a warning.")
-    ] = 0,
-    separator: Annotated[str | None, typer.Option(help=SEPARATOR)] = None,
-    columns: Annotated[str | None, typer.Option(help=COLUMNS)] = None,
-    dim: Annotated[int, typer.Option(help="Size of vectors, to reckon the memory.")] = 64,
+    max_bad_rows: opt.MaxBadRows = 0,
+    separator: opt.Separator = None,
+    columns: opt.Columns = None,
+    dim: Annotated[int, option("Dimension of the vectors for the estimate of memory.")] = 64,
     out: Annotated[
         Path | None, target("Folder for inspect.json, inspect.html and pictures.")
     ] = None,
 ) -> None:
-    """Say how unequally frequent tokens are, and what CF-SGD promises for them.
+    """Describe how unequally frequent tokens are, and what CF-SGD promises for them.
 
     Example: freqsgd inspect --data clicks.csv --features user,item --out inspection
     """
-    options = InspectionOptions(
-        dataset=dataset,
-        path=path,
-        text=text,
-        label=label,
-        features=_columns("--features", features),
-        numeric=_columns("--numeric", numeric),
-        numeric_rule=numeric_rule,
-        min_count=min_count,
-        max_bad_rows=max_bad_rows,
-        dim=dim,
-        separator=separator,
-        columns=column_names(columns),
-    )
+    for name, columns_named in (("--features", features), ("--numeric", numeric)):
+        if columns_named is not None and not words(columns_named):
+            raise DataError(f"{name} names no column")
+    options = made(InspectionOptions, context)
     options.check()
     if out is not None and path is not None:
         check_apart(out, (INSPECTION, "inspect.html"), named_paths(path))
     present(INSPECTION, partial(look_at, options), print_inspection, write_inspection, out)
-
-
-def _columns(option: str, names: str | None) -> tuple[str, ...]:
-    """The columns that an option names; none if it is not given."""
-    found = words(names or "")
-    if names is not None and not found:
-        raise DataError(f"{option} names no column")
-    return found
 
 
 _LONGEST_NAME = 24

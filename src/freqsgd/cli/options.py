@@ -1,314 +1,223 @@
-"""Options that commands share: each group is a function that makes something of its options."""
+"""Options that commands share, and objects made of a command's options."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import wraps
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from freqsgd.errors import DataError
 from freqsgd.optimizers import COUNTING, OPTIMIZERS, Rule
-from freqsgd.recommender.settings import AnySettings, Settings, with_preset
-from freqsgd.tables.spec import DataOptions
-from freqsgd.words.settings import TEXT_MODELS
 
-__all__ = [
-    "COLUMNS",
-    "DATA",
-    "MODEL",
-    "ONE_PASS",
-    "SEPARATOR",
-    "chosen",
-    "column_names",
-    "counting_flags",
-    "data_options",
-    "is_given",
-    "option",
-    "rate",
-    "rates",
-    "rule_options",
-    "settings",
-    "shared_settings",
-    "takes",
-    "words",
-]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
-_Made = TypeVar("_Made")
+UsageError: Any = typer.BadParameter.__base__  # of Typer's own copy of click, or of click itself
+DATA, MODEL, OPTIMIZER = "Data", "Model and training", "Optimizer"  # panels of help pages
+NAMES = ", ".join(OPTIMIZERS)
 
 
-def takes(**groups: Callable[..., Any]) -> Callable[[Callable[..., _Made]], Callable[..., _Made]]:
-    """Give a command, or a group, the options of some groups; it gets what they make of them.
-
-    Groups may share options. An option that a group is not given takes the group's own default.
-    """
-
-    def decorate(command: Callable[..., _Made]) -> Callable[..., _Made]:
-        own = inspect.signature(command, eval_str=True).parameters
-        wanted = {
-            name: inspect.signature(make, eval_str=True).parameters for name, make in groups.items()
-        }
-
-        @wraps(command)
-        def whole(**given: Any) -> _Made:
-            made = {}
-            for name, make in groups.items():
-                try:
-                    made[name] = make(**{k: given[k] for k in wanted[name] if k in given})
-                except ValueError as error:
-                    raise DataError(str(error)) from error
-            return command(**{k: value for k, value in given.items() if k in own}, **made)
-
-        parameters = {name: p for name, p in own.items() if name not in groups}
-        for group in wanted.values():
-            parameters |= {name: p for name, p in group.items() if name not in parameters}
-        ordered = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters.values()]
-        whole.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
-        whole.__annotations__ = {p.name: p.annotation for p in ordered}
-        return whole
-
-    return decorate
-
-
-def option(text: str, *names: str, panel: str) -> Any:
-    """An option with its help, in a panel of the help page."""
+def option(text: str, *names: str, panel: str | None = None) -> Any:
+    """Make an option with its help, in a panel of the help page."""
     return typer.Option(*names, help=text, rich_help_panel=panel)
 
 
-DATA, MODEL, _RATES = "Data", "Model and training", "Optimizer"
-ONE_PASS = "One pass over days of data (--one-pass)"
-SEPARATOR = "What stands between cells of text files: ';', '::', tab (default: by the file's name)."
-COLUMNS = "Names of all columns, a,b,c, of text files without a header line."
+def path_option(text: str, *names: str) -> Any:
+    """Make an option that names data, which must not be empty."""
+
+    def named(path: str) -> str:
+        if path == "":
+            raise UsageError(f"{names[0]} names no file or folder")
+        return path
+
+    return typer.Option(*names, help=text, rich_help_panel=DATA, parser=named, metavar="PATH")
 
 
-def data_options(
-    dataset: Annotated[
-        str | None, option("synthetic (default), movielens-1m or criteo.", panel=DATA)
-    ] = None,
-    path: Annotated[
-        str | None,
-        option("Your own .csv, .tsv, .inter, .parquet or a folder of these.", "--data", panel=DATA),
-    ] = None,
-    label: Annotated[str | None, option("Column of the label, 0 or 1.", panel=DATA)] = None,
-    features: Annotated[
-        str, option("Columns of categories, a,b,c; lists are bags.", panel=DATA)
-    ] = "",
-    numeric: Annotated[str, option("Columns of numbers, to be binned.", panel=DATA)] = "",
-    numeric_rule: Annotated[str, option("log or quantiles.", panel=DATA)] = "log",
-    positive_above: Annotated[
-        float | None, option("The label is 1 where its column is above this.", panel=DATA)
-    ] = None,
-    min_count: Annotated[
-        int | None,
-        option("Rarer tokens share an id (default: 10 for criteo, else 1).", panel=DATA),
-    ] = None,
-    max_bad_rows: Annotated[
-        int, option("Malformed rows that are left out with a warning.", panel=DATA)
-    ] = 0,
-    split: Annotated[str, option("random, time:COLUMN or column:COLUMN.", panel=DATA)] = "random",
-    validation_data: Annotated[str | None, option("A file to validate on.", panel=DATA)] = None,
-    test_data: Annotated[str | None, option("A file to test on.", panel=DATA)] = None,
-    split_seed: Annotated[int, option("Of the random split.", panel=DATA)] = 0,
-    tail: Annotated[
-        str, option("Of synthetic tokens: polynomial or exponential.", panel=DATA)
-    ] = "polynomial",
-    samples: Annotated[int, option("How many synthetic ones.", panel=DATA)] = 450_000,
-    separator: Annotated[str | None, option(SEPARATOR, panel=DATA)] = None,
-    columns: Annotated[str | None, option(COLUMNS, panel=DATA)] = None,
-) -> DataOptions:
-    """The data."""
-    return DataOptions(
-        dataset=dataset,
-        path=path,
-        label=label,
-        features=words(features),
-        numeric=words(numeric),
-        numeric_rule=numeric_rule,
-        positive_above=positive_above,
-        min_count=min_count,
-        max_bad_rows=max_bad_rows,
-        split=split,
-        validation_path=validation_data,
-        test_path=test_data,
-        split_seed=split_seed,
-        tail=tail,
-        samples=samples,
-        separator=separator,
-        columns=column_names(columns),
-    )
+# ---- data ----------------------------------------------------------------------------------------
+_TABLES = "Your own files: .csv, .tsv, .inter or .parquet, a folder of these, or a pattern"
+TablePath = Annotated[str | None, path_option(f"{_TABLES} such as 'logs/day-*'.", "--data")]
+Label = Annotated[str | None, option("Column that holds the label, 0 or 1.", panel=DATA)]
+Features = Annotated[
+    str, option("Columns of categories, comma-separated; lists are bags of tokens.", panel=DATA)
+]
+Numeric = Annotated[
+    str, option("Columns of numbers, comma-separated; they are binned.", panel=DATA)
+]
+NumericRule = Annotated[
+    str, option("Binning of the columns of numbers: log or quantiles.", panel=DATA)
+]
+PositiveAbove = Annotated[
+    float | None, option("Label a row 1 where the label's column is above this value.", panel=DATA)
+]
+MaxBadRows = Annotated[
+    int, option("Number of malformed rows to leave out with a warning.", panel=DATA)
+]
+Separator = Annotated[
+    str | None,
+    option(
+        "Separator between the cells of text files, such as ';', '::' or tab "
+        "(default: by the file's name).",
+        panel=DATA,
+    ),
+]
+Columns = Annotated[
+    str | None,
+    option(
+        "Names of all columns, comma-separated, for text files without a header line.", panel=DATA
+    ),
+]
+ValidationPath = Annotated[
+    str | None,
+    path_option(
+        "File to validate on (default: a part of the data that is held out).", "--validation-data"
+    ),
+]
+TestPath = Annotated[
+    str | None,
+    path_option("File to test on (default: a part of the data that is held out).", "--test-data"),
+]
+SplitSeed = Annotated[int, option("Random seed for the split of the data.", panel=DATA)]
+
+# ---- model and training --------------------------------------------------------------------------
+Recommender = Annotated[str, option("Model to train: fm or deepfm.", panel=MODEL)]
+Hidden = Annotated[str, option("Sizes of deepfm's hidden layers, comma-separated.", panel=MODEL)]
+Dropout = Annotated[float, option("Dropout probability of deepfm's hidden layers.", panel=MODEL)]
+InitScale = Annotated[
+    float, option("Factor on the Xavier-uniform initialization of the vectors.", panel=MODEL)
+]
+BatchSize = Annotated[int, option("Batch size, in samples.", panel=MODEL)]
+Seed = Annotated[int, option("Random seed for initialization, shuffling and dropout.", panel=MODEL)]
+CheckpointSteps = Annotated[
+    int | None,
+    option("Write a checkpoint every so many steps (default: after each epoch only).", panel=MODEL),
+]
+
+# ---- optimizer -----------------------------------------------------------------------------------
+OptimizerName = Annotated[str, option(f"Optimizer: {NAMES}.")]
+WeightDecay = Annotated[float, option("Strength of the L2 penalty.", panel=OPTIMIZER)]
+WeightDecayPower = Annotated[
+    float,
+    option(
+        "Exponent by which weight decay follows token frequency; 1 is ordinary L2, 0 decays with "
+        "each occurrence.",
+        panel=OPTIMIZER,
+    ),
+]
+LinearLrScale = Annotated[
+    float, option("Learning rate of linear weights, relative to --lr.", panel=OPTIMIZER)
+]
+LinearDecayScale = Annotated[
+    float, option("Weight decay of linear weights, relative to --weight-decay.", panel=OPTIMIZER)
+]
+
+# ---- the run -------------------------------------------------------------------------------------
+Resume = Annotated[bool, option("Resume the run in --out.", "--resume")]
+Threads = Annotated[
+    int | None, option("Number of threads of kernels and torch (default: torch's own choice).")
+]
+Force = Annotated[bool, option("Replace files that exist.", "--force")]
+AsJson = Annotated[bool, option("Print JSON.", "--json")]
+
+_Made = TypeVar("_Made", bound="DataclassInstance")
 
 
-def shared_settings(
-    model: Annotated[str, option("fm or deepfm.", panel=MODEL)] = "fm",
-    dim: Annotated[
-        int | None, option("Size of the vectors (default: 64, deepfm 16).", panel=MODEL)
-    ] = None,
-    hidden: Annotated[str, option("Hidden layers of deepfm.", panel=MODEL)] = "16,16",
-    dropout: Annotated[float, option("Of deepfm.", panel=MODEL)] = 0.2,
-    epochs: Annotated[int, option("At most.", panel=MODEL)] = 60,
-    patience: Annotated[
-        int, option("Epochs without a better validation AUC before it ends.", panel=MODEL)
-    ] = 5,
-    batch_size: Annotated[int, option("Samples of a step.", panel=MODEL)] = 1024,
-    seed: Annotated[int, option("Of start, order and dropout.", panel=MODEL)] = 0,
-    checkpoint_steps: Annotated[
-        int | None, option("Checkpoints within epochs too, after so many steps.", panel=MODEL)
-    ] = None,
-) -> Settings:
-    """What all optimizers share, also in a search."""
-    if model in TEXT_MODELS:
-        raise DataError(
-            f"there is no search of settings for {model}: compare several rates (compare --lr)"
-        )
-    return Settings(
-        model=model,
-        dim=dim,
-        hidden=_layers(hidden),
-        dropout=dropout,
-        epochs=epochs,
-        patience=patience,
-        batch_size=batch_size,
-        seed=seed,
-        checkpoint_steps=checkpoint_steps,
-    )
+def words(text: str) -> tuple[str, ...]:
+    """Return the parts of a comma-separated list."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _searched_settings(
-    init_scale: Annotated[
-        float, option("Times the xavier-uniform start of the vectors.", panel=MODEL)
-    ] = 1.0,
-    lr_decay: Annotated[
-        str, option("constant, or linear: to 0 over all epochs.", panel=MODEL)
-    ] = "constant",
-) -> dict[str, Any]:
-    return {"init_scale": init_scale, "lr_decay": lr_decay}
+def column_names(text: str | None) -> tuple[str, ...]:
+    """Return the names that --columns gives to the columns of a file, in their order."""
+    return () if text is None else tuple(name.strip() for name in text.split(","))
 
 
-@takes(shared=shared_settings, searched=_searched_settings)
-def settings(*, shared: Settings, searched: dict[str, Any]) -> Settings:
-    """What all optimizers of a comparison share."""
-    return replace(shared, **searched)
-
-
-def rule_options(
-    weight_decay: Annotated[float, option("Strength of the L2 penalty.", panel=_RATES)] = 0.0,
-    weight_decay_power: Annotated[
-        float, option("How it follows frequency; 1 is ordinary L2.", panel=_RATES)
-    ] = 1.0,
-    max_lr: Annotated[
-        float | None,
-        option(
-            "Cap on a token's rate, for fasgd and cfsgd (default with --lr auto: 100 lr; one pass: "
-            "0.03 lr times batch size, none with --count batch).",
-            panel=_RATES,
-        ),
-    ] = None,
-    linear_lr_scale: Annotated[
-        float, option("Learning rate of linear weights, times that of vectors.", panel=_RATES)
-    ] = 1.0,
-    linear_decay_scale: Annotated[
-        float, option("Weight decay of linear weights, times that of vectors.", panel=_RATES)
-    ] = 1.0,
-    halflife: Annotated[
-        float | None,
-        option("Examples after which cfsgd counts an occurrence half.", panel=ONE_PASS),
-    ] = None,
-    count: Annotated[
-        str,
-        option(
-            "What cfsgd counts: occurrence, or batch: a token counts once per batch that holds it, "
-            "as on TorchRec. Rates do not transfer: start from lr times the root of --batch-size.",
-            panel=ONE_PASS,
-        ),
-    ] = "occurrence",
-    dense_lr: Annotated[
-        float | None,
-        option(
-            "Rate of bias and network with --count batch: the one they had with occurrence. "
-            "Default: lr over the root of --batch-size.",
-            panel=ONE_PASS,
-        ),
-    ] = None,
-) -> Callable[[str, float | None], Rule]:
-    """A function from an optimizer's name and learning rate to its rule."""
-
-    def rule(optimizer: str, lr: float | None) -> Rule:
-        counting: dict[str, Any] = {"halflife": halflife, "count": count, "dense_lr": dense_lr}
-        try:
-            return Rule(
-                optimizer,
-                lr,
-                weight_decay=weight_decay,
-                weight_decay_power=weight_decay_power,
-                max_lr=max_lr,
-                linear_lr_scale=linear_lr_scale,
-                linear_decay_scale=linear_decay_scale,
-                **(counting if optimizer in COUNTING else {}),
-            )
-        except ValueError as error:
-            raise DataError(str(error)) from error
-
-    rule(COUNTING[0], None)  # refuses what is out of range
-    return rule
-
-
-def _layers(text: str) -> tuple[int, ...]:
+def layers(text: str) -> tuple[int, ...]:
+    """Return the sizes that --hidden lists."""
     try:
         return tuple(int(number) for number in words(text))
     except ValueError:
         raise DataError(f"--hidden takes sizes such as 16,16, not {text!r}") from None
 
 
-def words(text: str) -> tuple[str, ...]:
-    """The parts of a comma-separated list."""
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+_LISTS: dict[str, Callable[[str], Any]] = {
+    "features": words,
+    "numeric": words,
+    "columns": column_names,
+    "hidden": layers,
+}
 
 
-def column_names(text: str | None) -> tuple[str, ...]:
-    """The names that --columns gives to the columns of a file, in their order."""
-    return () if text is None else tuple(name.strip() for name in text.split(","))
+def made(kind: type[_Made], context: typer.Context, **values: Any) -> _Made:
+    """Make an object of the command's options that are called as its fields, and of values.
+
+    An option that is None leaves the field's own default.
+    """
+    for field in fields(kind):
+        value = context.params.get(field.name)
+        if field.name not in values and value is not None:
+            read = _LISTS.get(field.name)
+            values[field.name] = read(value) if read else value
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise DataError(str(error)) from error
+
+
+def given(context: typer.Context) -> set[str]:
+    """Return the names of the parameters that are on the command line."""
+    return {
+        name
+        for name in context.params
+        if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
+    }
+
+
+def flag(context: typer.Context, name: str) -> str:
+    """Return an option as it is written on the command line."""
+    return next(p.opts[0] for p in context.command.params if p.name == name)
+
+
+_COUNTING = ("halflife", "count", "dense_lr")
+
+
+def rule_of(context: typer.Context, optimizer: str, lr: str) -> Rule:
+    """Make the rule of an optimizer; what only some optimizers take is left out for others."""
+    others = () if optimizer in COUNTING else _COUNTING
+    default = {name: getattr(Rule, name) for name in others}
+    return made(Rule, context, optimizer=optimizer, lr=rate(lr), **default)
+
+
+def compared(text: str) -> tuple[str, ...]:
+    """Return the optimizers that --optimizers names."""
+    names = words(text)
+    if not names:
+        raise DataError(f"--optimizers names none of {NAMES}")
+    return names
 
 
 def rates(text: str, optimizers: Sequence[str]) -> dict[str, str]:
-    """Learning rates by optimizer, from ``sgd=10,cfsgd=auto`` or one for all."""
+    """Return learning rates by optimizer, from ``sgd=10,cfsgd=auto`` or one for all."""
     if text and "=" not in text:
         return dict.fromkeys(optimizers, text)
-    found = {}
+    found = dict.fromkeys(optimizers, "")
     for part in words(text):
         name, _, rate = (piece.strip() for piece in part.partition("="))
         if not rate or name not in OPTIMIZERS:
-            known = ", ".join(OPTIMIZERS)
             raise DataError(
-                f"--lr takes auto or pairs such as sgd=10,cfsgd=auto of {known}; {part!r} is none"
+                f"--lr takes auto or pairs such as sgd=10,cfsgd=auto of {NAMES}; {part!r} is none"
             )
         if name not in optimizers:
             raise DataError(f"--lr names {name}, which --optimizers does not")
-        if name in found:
+        if found[name]:
             raise DataError(f"--lr names {name} twice")
         found[name] = rate
     return found
 
 
-def chosen(
-    rule: Callable[[str, float | None], Rule],
-    optimizer: str,
-    lr: str,
-    shared: AnySettings,
-    values: Mapping[str, Any],
-    context: typer.Context,
-) -> tuple[Rule, AnySettings]:
-    """The rule and settings of an optimizer: what was given goes before what a preset says."""
-    given = {"lr"} if lr else set()
-    given |= {name for name in values.keys() - {"lr"} if is_given(context, name)}
-    open_ = {name: value for name, value in values.items() if name not in given}
-    return with_preset(rule(optimizer, rate(lr)), shared, open_)
-
-
 def rate(lr: str) -> float | None:
-    """A learning rate; None if it is to be found."""
+    """Return a learning rate; None if it is to be found."""
     try:
         number = float(lr) if lr not in ("", "auto") else None
     except ValueError:
@@ -316,14 +225,3 @@ def rate(lr: str) -> float | None:
     if number == 0:
         raise DataError("--lr 0 would learn nothing")
     return number
-
-
-def is_given(context: typer.Context, name: str) -> bool:
-    """Whether an option is on the command line."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
-def counting_flags(context: typer.Context) -> list[str]:
-    """Options on the command line that say how cfsgd counts in one pass."""
-    return [f"--{name}" for name in ("halflife", "count") if is_given(context, name)]

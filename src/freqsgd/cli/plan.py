@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -14,22 +14,22 @@ from msgspec.structs import astuple
 from rich.console import Console
 from rich.table import Table
 
-from freqsgd.cli.numbers import count_of, quantity
-from freqsgd.cli.options import option, takes, words
-from freqsgd.cli.plan_size import size_options
+from freqsgd.cli.options import option, words
+from freqsgd.cli.plan_size import workload
 from freqsgd.cli.session import named_files, target
+from freqsgd.cli.wording import count_of, quantity
 from freqsgd.documents import write_document
 from freqsgd.documents.planner import Exchange, Plan, PlannedOptimizer, Prediction
 from freqsgd.errors import DataError
 from freqsgd.files import check_target
 from freqsgd.planner.document import plan as make_plan
 from freqsgd.planner.speed import read_bench
-from freqsgd.planner.workload import PLANNED, Workload
+from freqsgd.planner.workload import PLANNED
 from freqsgd.runs.machine import available_memory
 
 __all__ = ["plan"]
 
-_HOSTS, _OUTPUT = "Hosts", "Output"
+_SIZE, _DATA, _HOSTS, _OUTPUT = "Size", "Size of what is there", "Hosts", "Output"
 _INDENT = 14  # of statements, whose topics stand at the left
 _PARTS = {
     "ids": "ids of tokens",
@@ -41,66 +41,126 @@ _PARTS = {
 }
 
 
-def host_options(
+def plan(
+    context: typer.Context,
+    features: Annotated[
+        str | None,
+        option("Number of features; with --data, the names of their columns: a,b,c.", panel=_SIZE),
+    ] = None,
+    rows: Annotated[
+        str | None,
+        option("Mean number of rows of the features' tables: 1e8, 100M.", panel=_SIZE),
+    ] = None,
+    dim: Annotated[
+        int | None,
+        option(
+            "Dimension of the vectors (default: 64; 16 with --hidden, --dataset or --data).",
+            panel=_SIZE,
+        ),
+    ] = None,
+    hidden: Annotated[
+        str | None,
+        option("Sizes of DeepFM's hidden layers: 16,16 (default: none, an FM).", panel=_SIZE),
+    ] = None,
+    batch_size: Annotated[
+        str | None,
+        option(
+            "Batch size over all hosts, in examples (default: 65536; 1024 with --dataset or "
+            "--data).",
+            panel=_SIZE,
+        ),
+    ] = None,
+    tokens_per_example: Annotated[
+        str | None,
+        option("Tokens per example, in all features together (default: one each).", panel=_SIZE),
+    ] = None,
+    examples: Annotated[
+        str | None, option("Number of training examples: 2.5e10.", panel=_SIZE)
+    ] = None,
+    model: Annotated[
+        Path | None, option("Folder of a trained model whose sizes to take.", panel=_DATA)
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        option("Built-in dataset: movielens-1m, criteo, clicks-small, ...", panel=_DATA),
+    ] = None,
+    path: Annotated[
+        str | None, option("Your own files, whose tokens are counted.", "--data", panel=_DATA)
+    ] = None,
+    label: Annotated[
+        str | None, option("Column of the label, which is not needed.", panel=_DATA)
+    ] = None,
+    numeric: Annotated[
+        str | None, option("Columns of numbers, comma-separated.", panel=_DATA)
+    ] = None,
+    separator: Annotated[
+        str | None, option("Separator between the cells of text files.", panel=_DATA)
+    ] = None,
+    columns: Annotated[
+        str | None,
+        option("Names of all columns, of text files without a header line.", panel=_DATA),
+    ] = None,
+    hash_rows: Annotated[
+        str | None,
+        option("Rows to which tokens are hashed, as in freqsgd stream train.", panel=_DATA),
+    ] = None,
     host_memory: Annotated[
         str | None,
-        option("Of each host: 1T, 512GiB (default: what is free here now).", panel=_HOSTS),
+        option("Memory per host: 1T, 512GiB (default: what is free here now).", panel=_HOSTS),
     ] = None,
     hosts: Annotated[
-        int | None, option("How many (default: as many as are needed).", panel=_HOSTS)
+        int | None, option("Number of hosts (default: as many as are needed).", panel=_HOSTS)
     ] = None,
     host_cores: Annotated[
-        int | None, option("Of each host (default: as many as bench used).", panel=_HOSTS)
+        int | None,
+        option("Number of cores per host (default: as many as bench used).", panel=_HOSTS),
     ] = None,
     network: Annotated[
         str | None,
-        option("Bits a host sends in a second: 25G (default: bench's loopback).", panel=_HOSTS),
+        option("Bits that a host sends per second: 25G (default: bench's loopback).", panel=_HOSTS),
     ] = None,
-    optimizers: Annotated[str, option("To compare.", panel=_HOSTS)] = ",".join(PLANNED),
+    optimizers: Annotated[
+        str, option("Optimizers to compare, comma-separated.", panel=_HOSTS)
+    ] = ",".join(PLANNED),
     bench: Annotated[
         Path | None,
-        option("Rates that freqsgd bench --out wrote (default: this machine's).", panel=_HOSTS),
+        option(
+            "File of rates that freqsgd bench --out wrote (default: this machine's).", panel=_HOSTS
+        ),
     ] = None,
-) -> dict[str, Any]:
-    """Return what :func:`freqsgd.planner.document.plan` takes of the hosts."""
-    for name, value in (("--hosts", hosts), ("--host-cores", host_cores)):
-        if value is not None and value < 1:
-            raise DataError(f"{name} must be at least 1, got {value}")
-    return {
-        "host_memory": _memory(host_memory),
-        "hosts": hosts,
-        "cores": host_cores,
-        "network": None if network is None else quantity("--network", network, unit="bit") / 8,
-        "optimizers": _optimizers(optimizers),
-        "bench": read_bench(bench),
-    }
-
-
-@takes(work=size_options, there=host_options)
-def plan(
-    context: typer.Context,
-    *,
     out: Annotated[
         Path | None, target("File for the plan as JSON.", rich_help_panel=_OUTPUT)
     ] = None,
-    force: Annotated[bool, option("Replace a file that exists.", "--force", panel=_OUTPUT)] = False,
+    force: Annotated[bool, option("Replace files that exist.", "--force", panel=_OUTPUT)] = False,
     as_json: Annotated[bool, option("Print JSON.", "--json", panel=_OUTPUT)] = False,
-    work: Workload,
-    there: dict[str, Any],
 ) -> None:
     """Estimate memory, hosts and training time for tables of any size.
 
     Example: freqsgd plan --features 800 --rows 1e8 --dim 64 --host-memory 1T
     """
+    work = workload(context)
+    for name, value in (("--hosts", hosts), ("--host-cores", host_cores)):
+        if value is not None and value < 1:
+            raise DataError(f"{name} must be at least 1, got {value}")
+    found_memory = _memory(host_memory)
+    bytes_sent = None if network is None else quantity("--network", network, unit="bit") / 8
     if out is not None:
         check_target(out, force=force, inputs=named_files(context))
-    found = make_plan(work, **there)
+    found = make_plan(
+        work,
+        host_memory=found_memory,
+        hosts=hosts,
+        cores=host_cores,
+        network=bytes_sent,
+        optimizers=_optimizers(optimizers),
+        bench=read_bench(bench),
+    )
     if out is not None:
         write_document(out, found)
     if as_json:
         print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
     else:
-        print_plan(found, free_now=context.params["host_memory"] is None)
+        print_plan(found, free_now=host_memory is None)
 
 
 def _memory(text: str | None) -> int:

@@ -1,16 +1,15 @@
-"""Options for the size of what ``freqsgd plan`` plans: numbers, a model's folder, or data."""
+"""The size of what ``freqsgd plan`` plans: from numbers, a model's folder, or data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Annotated, Any
 
-from freqsgd.cli.numbers import quantity
-from freqsgd.cli.one_pass_options import stream_settings
-from freqsgd.cli.options import COLUMNS, SEPARATOR, column_names, option, words
+import typer
+
+from freqsgd.cli.options import flag, layers, made
 from freqsgd.cli.progress import Watcher
+from freqsgd.cli.wording import quantity
 from freqsgd.errors import DataError
 from freqsgd.inspection.options import InspectionOptions
 from freqsgd.planner.workload import Workload, of_fields, of_model
@@ -20,113 +19,60 @@ from freqsgd.tables.fields import Field
 from freqsgd.tables.loading import load, open_stream
 from freqsgd.tables.spec import DataOptions, StreamOptions
 
-_SIZE, _DATA = "Size", "Size of what is there"
-_BATCH = 65_536
+__all__ = ["workload"]
+
+_DATA_DIM, _BATCH = 16, 65_536
 _MOST_FEATURES = 1_000_000
 _ANY = 2**31 - 1  # malformed rows, which sizes hardly depend on
+_COUNTS = ("rows", "tokens_per_example")
+_OF_FILES = ("label", "numeric", "separator", "columns")
 
 
-def size_options(
-    features: Annotated[
-        str | None, option("How many; with --data, the columns: a,b,c.", panel=_SIZE)
-    ] = None,
-    rows: Annotated[
-        str | None,
-        option("Of the table of each feature, on average: 1e8, 100M.", panel=_SIZE),
-    ] = None,
-    dim: Annotated[
-        int | None,
-        option(
-            "Size of the vectors (default: 64; with --hidden, --dataset or --data 16).", panel=_SIZE
-        ),
-    ] = None,
-    hidden: Annotated[
-        str | None, option("Hidden layers, of DeepFM: 16,16 (default: FM).", panel=_SIZE)
-    ] = None,
-    batch_size: Annotated[
-        str | None,
-        option(
-            "Of a step on all hosts (default: 65536; with --dataset or --data 1024).", panel=_SIZE
-        ),
-    ] = None,
-    tokens_per_example: Annotated[
-        str | None,
-        option("In all features together (default: one each).", panel=_SIZE),
-    ] = None,
-    examples: Annotated[str | None, option("To learn from: 2.5e10.", panel=_SIZE)] = None,
-    model: Annotated[
-        Path | None, option("Folder of a trained model: its own sizes.", panel=_DATA)
-    ] = None,
-    dataset: Annotated[
-        str | None, option("movielens-1m, criteo, clicks-small, ...", panel=_DATA)
-    ] = None,
-    path: Annotated[str | None, option("Your own files.", "--data", panel=_DATA)] = None,
-    label: Annotated[str | None, option("Column of the label; not needed.", panel=_DATA)] = None,
-    numeric: Annotated[str | None, option("Columns of numbers.", panel=_DATA)] = None,
-    separator: Annotated[str | None, option(SEPARATOR, panel=_DATA)] = None,
-    columns: Annotated[str | None, option(COLUMNS, panel=_DATA)] = None,
-    hash_rows: Annotated[
-        str | None, option("Rows that tokens are hashed to, as with --one-pass.", panel=_DATA)
-    ] = None,
-) -> Workload:
+def workload(context: typer.Context) -> Workload:
     """Return the workload, from one of several sources."""
-    batch = None if batch_size is None else quantity("--batch-size", batch_size)
-    number = None if examples is None else quantity("--examples", examples)
-    counts = {"--rows": rows, "--tokens-per-example": tokens_per_example}
-    of_files = {"--label": label, "--numeric": numeric}
-    of_files |= {"--separator": separator, "--columns": columns}
-    if model is not None:
-        shape = {"--features": features, "--dim": dim, "--hidden": hidden}
-        data = {"--dataset": dataset, "--data": path, "--hash-rows": hash_rows}
-        _refuse("--model", {**counts, **of_files, **shape, **data})
+    asked = context.params
+    batch = _number(context, "batch_size")
+    examples = _number(context, "examples")
+    if asked["model"] is not None:
+        shape = ("features", "dim", "hidden", "dataset", "path", "hash_rows")
+        _refuse(context, "--model", *_COUNTS, *_OF_FILES, *shape)
         from freqsgd.runs.checkpoint import check_folder
 
-        check_folder(model)
-        return of_model(model, batch, number)
-    layers = None if hidden is None else _layers(hidden)
-    if dim is not None and dim < 1:
-        raise DataError(f"--dim must be at least 1, got {dim}")
-    default = stream_settings()
-    if dataset is not None:
-        _refuse("--dataset", {**counts, **of_files, "--features": features, "--data": path})
-        fields = _of_dataset(dataset, hash_rows)
-    elif path is not None:
-        _refuse("--data", counts)
-        options = InspectionOptions(
-            path=path,
-            label=label,
-            features=words(features or ""),
-            numeric=words(numeric or ""),
-            max_bad_rows=_ANY,
-            separator=separator,
-            columns=column_names(columns),
-        )
-        fields = _of_files(options, hash_rows)
+        check_folder(asked["model"])
+        return of_model(asked["model"], batch, examples)
+    hidden = None if asked["hidden"] is None else layers(asked["hidden"])
+    if hidden is not None and (not hidden or min(hidden) < 1):
+        raise DataError(f"--hidden takes sizes such as 16,16, not {asked['hidden']!r}")
+    if asked["dim"] is not None and asked["dim"] < 1:
+        raise DataError(f"--dim must be at least 1, got {asked['dim']}")
+    default = Settings(dim=_DATA_DIM)
+    if asked["dataset"] is not None:
+        _refuse(context, "--dataset", *_COUNTS, *_OF_FILES, "features", "path")
+        fields = _of_dataset(asked["dataset"], asked["hash_rows"])
+    elif asked["path"] is not None:
+        _refuse(context, "--data", *_COUNTS)
+        options = made(InspectionOptions, context, dim=_DATA_DIM, max_bad_rows=_ANY)
+        fields = _of_files(options, asked["hash_rows"])
     else:
-        default = Settings("fm" if layers is None else "deepfm", batch_size=_BATCH)
-        _refuse("numbers: name the files (--data)", {**of_files, "--hash-rows": hash_rows})
-        fields = _of_numbers(features, rows, tokens_per_example)
-    work = of_fields(fields, dim or default.vector_dim, batch or default.batch_size, layers, number)
-    if tokens_per_example is None:
-        return work
-    return replace(work, tokens=quantity("--tokens-per-example", tokens_per_example))
+        _refuse(context, "numbers: name the files (--data)", *_OF_FILES, "hash_rows")
+        default = Settings("fm" if hidden is None else "deepfm", batch_size=_BATCH)
+        fields = _of_numbers(asked["features"], asked["rows"], asked["tokens_per_example"])
+    dim, size = asked["dim"] or default.vector_dim, batch or default.batch_size
+    work = of_fields(fields, dim, size, hidden, examples)
+    tokens = _number(context, "tokens_per_example")
+    return work if tokens is None else replace(work, tokens=tokens)
 
 
-def _refuse(source: str, options: dict[str, Any]) -> None:
+def _number(context: typer.Context, name: str) -> int | None:
+    text = context.params[name]
+    return None if text is None else quantity(flag(context, name), text)
+
+
+def _refuse(context: typer.Context, source: str, *names: str) -> None:
     """Raise if there is an option that a source of sizes has no use for."""
-    for name, value in options.items():
-        if value is not None:
-            raise DataError(f"{name} does not go with {source}")
-
-
-def _layers(text: str) -> tuple[int, ...]:
-    try:
-        layers = tuple(map(int, words(text)))
-    except ValueError:
-        layers = ()
-    if not layers or min(layers) < 1:
-        raise DataError(f"--hidden takes sizes such as 16,16, not {text!r}")
-    return layers
+    for name in names:
+        if context.params[name] is not None:
+            raise DataError(f"{flag(context, name)} does not go with {source}")
 
 
 def _of_numbers(

@@ -1,127 +1,23 @@
-"""What commands that train have in common."""
+"""What commands have in common: ``--out``, ``--threads``, documents and their pages."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import typer
 
+from freqsgd.cli.options import UsageError
 from freqsgd.cli.progress import Watcher, console
-from freqsgd.errors import DataError, InterruptedFitError
-from freqsgd.files import check_apart, make_folder, read_file, read_json, write_json
-from freqsgd.tables.loading import load, open_stream
-from freqsgd.tables.spec import DataOptions, StreamOptions
-from freqsgd.words.loading import load_text
-from freqsgd.words.spec import TextOptions
+from freqsgd.errors import DataError
+from freqsgd.files import make_folder, read_file, read_json, write_json
 
-if TYPE_CHECKING:
-    from freqsgd.optimizers import Rule
-    from freqsgd.tables.dataset import Dataset
-    from freqsgd.tables.stream import Stream
-    from freqsgd.words.corpus import Corpus
-
-__all__ = [
-    "REPORT",
-    "any_session",
-    "check_inputs",
-    "command_line",
-    "named_files",
-    "present",
-    "session",
-    "stream_session",
-    "target",
-    "use_threads",
-]
-
-REPORT = "report.html"
-
-
-@contextmanager
-def session(
-    options: DataOptions, threads: int | None, out: Path | None
-) -> Iterator[tuple[Dataset, Watcher]]:
-    """Load samples and compile the kernels; after Ctrl-C say how to go on."""
-    check_inputs(options, out)
-    with _watching(threads, out) as watcher:
-        data = load(options, progress=watcher.loading)
-        watcher.compiling()
-        _compile(fades=False)
-        yield data, watcher
-
-
-@contextmanager
-def any_session(
-    options: DataOptions | TextOptions, threads: int | None, out: Path | None
-) -> Iterator[tuple[Dataset | Corpus, Watcher]]:
-    """The same for samples or text, whose kernels each training compiles as it needs them."""
-    if isinstance(options, DataOptions):
-        with session(options, threads, out) as made:
-            yield made
-    else:
-        check_inputs(options, out)
-        with _watching(threads, out) as watcher:
-            corpus = load_text(options, progress=watcher.loading)
-            watcher.words = corpus.train.raw_words
-            watcher.compiling()
-            yield corpus, watcher
-
-
-@contextmanager
-def stream_session(
-    options: StreamOptions, rules: Iterable[Rule], threads: int | None, out: Path | None
-) -> Iterator[tuple[Stream, Watcher]]:
-    """The same for a stream, of which only the names and columns of its files are read yet."""
-    check_inputs(options, out)
-    with _watching(threads, out) as watcher:
-        stream = open_stream(options)
-        watcher.compiling()
-        for rule in rules:
-            _compile(fades=rule.halflife is not None)
-        yield stream, watcher
-
-
-def check_inputs(options: DataOptions | TextOptions | StreamOptions, out: Path | None) -> None:
-    """Refuse data in the folder of the results that is called like one of them."""
-    names = ("path", "validation_path", "test_path")
-    given = (getattr(options, name, None) for name in names)
-    if out is not None:
-        from freqsgd.runs.checkpoint import MODEL
-        from freqsgd.runs.documents import RESULTS
-        from freqsgd.tables.encoder import DESCRIPTION, TOKENS
-        from freqsgd.tables.files import named_paths
-
-        written = (MODEL, DESCRIPTION, TOKENS, RESULTS, REPORT)
-        check_apart(out, written, [path for each in given if each for path in named_paths(each)])
-
-
-@contextmanager
-def _watching(threads: int | None, out: Path | None) -> Iterator[Watcher]:
-    """Show progress; say how to go on after Ctrl-C."""
-    use_threads(threads)
-    with Watcher() as watcher:
-        try:
-            yield watcher
-        except InterruptedFitError:
-            resumable = "the same command with --resume goes on from here"
-            advice = "with --out DIR a run can be resumed" if out is None else resumable
-            console.print(f"\ninterrupted; {advice}")
-            raise typer.Exit(130) from None
-
-
-def _compile(*, fades: bool) -> None:
-    """Compile the kernel of a step, with counts that fade or not."""
-    import numpy as np
-
-    from freqsgd.kernels.fm import step_kernel
-
-    step_kernel(np.float64 if fades else np.int32)
+__all__ = ["command_line", "named_files", "present", "target", "use_threads"]
 
 
 def command_line() -> str:
@@ -134,9 +30,6 @@ def command_line() -> str:
     return shlex.join([*start, "freqsgd", *(part for part in sys.argv[1:] if part != "--resume")])
 
 
-_UsageError: Any = typer.BadParameter.__base__
-
-
 def target(text: str, **more: Any) -> Any:
     """Make the option ``--out``, which names a file or folder to write."""
     return typer.Option("--out", help=text, parser=_named, metavar="PATH", **more)
@@ -144,7 +37,7 @@ def target(text: str, **more: Any) -> Any:
 
 def _named(text: str) -> Path:
     if text == "":  # which Path would take for the current folder
-        raise _UsageError("--out is empty: name a file or folder")
+        raise UsageError("--out is empty: name a file or folder")
     return Path(text)
 
 

@@ -160,7 +160,7 @@ class Word2Vec:
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read a model folder that ``save`` or ``freqsgd train`` wrote.
+        """Read a model folder that ``save`` or ``freqsgd words train`` wrote.
 
         The latter has options that are none here, such as how its text was read: such a model
         answers everything, but ``fit`` refuses it.
@@ -210,7 +210,7 @@ class Word2Vec:
 
 
 def _options_of(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a run of ``freqsgd train``, as far as they are options here."""
+    """Return the options of a run of ``freqsgd words train``, as far as they are options here."""
     chosen = record["options"]["rule"] | record["options"]["settings"]
     names = {field.name for field in fields(Word2Vec)}
     return {name: value for name, value in chosen.items() if name in names}

@@ -30,7 +30,7 @@ from freqsgd.words.settings import TextSettings
 if TYPE_CHECKING:
     from freqsgd.inspection.counting import Counted, CountedField
 
-_NO_WORD_RATE = "word vectors have default rates, which freqsgd train --model skipgram uses"
+_NO_WORD_RATE = "word vectors have default rates, which freqsgd words train uses"
 
 
 def inspect_data(

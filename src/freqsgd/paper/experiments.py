@@ -64,7 +64,7 @@ SYNTHETIC = f"compare --dataset synthetic {FIVE} --patience 2"
 CRITEO_FM = "compare --dataset criteo --dim 16"
 MOVIES_TUNED = "tune --dataset movielens-1m --patience 2"
 CRITEO_TUNED = "tune --dataset criteo --dim 16 --patience 2"
-CBOW, SKIPGRAM = (f"compare --model {name} --loss softmax" for name in ("cbow", "skipgram"))
+CBOW, SKIPGRAM = (f"words compare --model {name} --loss softmax" for name in ("cbow", "skipgram"))
 TEXT = "--dataset zipf-text --dim 32 --epochs 2"
 NARROW = "dimension 16 instead of 64"
 SHORT = "dimension 32 instead of 300, {} epochs instead of 20"
@@ -109,8 +109,8 @@ RUNS = {
     ),
     "clicks": Run(
         "one pass over ten generated days of clicks",
-        quick=Way("compare --one-pass --dataset clicks-small", 40, 120, CLICKS),
-        full=Way("compare --one-pass --dataset clicks-small", 60, HOUR, CLICKS),
+        quick=Way("stream compare --dataset clicks-small", 40, 120, CLICKS),
+        full=Way("stream compare --dataset clicks-small", 60, HOUR, CLICKS),
     ),
     "ml-tuned": Run(
         "tuned FM on MovieLens-1M",

@@ -28,11 +28,13 @@ from freqsgd.tables.catalog import KnownDataset, by_hand, find_file, known_datas
 
 WRITTEN: dict[str, tuple[str, str, type[Struct]]] = {  # by command: document, page and content
     "compare": ("results.json", "report.html", Results),
+    "stream": ("results.json", "report.html", Results),
+    "words": ("results.json", "report.html", Results),
     "tune": ("results.json", "report.html", Results),
     "inspect": ("inspect.json", "inspect.html", Inspection),
     "theory": ("theory.json", "theory.html", Theory),
 }
-_RESUMED = ("compare", "tune")  # commands that know --resume
+_RESUMED = ("compare", "stream", "words", "tune")  # commands that know --resume
 _BARE = ("inspect",)  # takes neither --threads nor --seed
 _NEEDS = {"tune": ("optuna", "tune")}  # commands by the package they need, and its extra
 

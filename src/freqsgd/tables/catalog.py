@@ -67,7 +67,7 @@ KNOWN = (
     ),
     KnownDataset(
         "clicks-small",
-        "generated clicks of 10 days of 200,000 rows, 16 fields; for --one-pass",
+        "generated clicks of 10 days of 200,000 rows, 16 fields; for freqsgd stream",
         stream=True,
     ),
     KnownDataset("zipf-text", "generated text of 20 topics: 400,000 words", text=True),
@@ -116,9 +116,11 @@ def table_dataset(name: str) -> KnownDataset:
     """The dataset of this name, whose samples are rows of a table."""
     dataset = known_dataset(name)
     if dataset.text:
-        raise DataError(f"{name} is text: it goes with the models cbow and skipgram only")
+        raise DataError(f"{name} is text: train on it with freqsgd words train")
     if dataset.stream:
-        raise DataError(f"{name} is a stream of days: train on it in one pass, with --one-pass")
+        raise DataError(
+            f"{name} is a stream of days: train on it in one pass, with freqsgd stream train"
+        )
     return dataset
 
 
@@ -137,7 +139,7 @@ def locate(dataset: KnownDataset) -> Path:
         more = ""
         if dataset.stream:
             more = (
-                ". Write files of it: freqsgd data generate-clicks --out FOLDER. "
+                ". Write files of it: freqsgd stream generate --out FOLDER. "
                 "A day of them: --data FOLDER/day-00"
             )
         raise DataError(f"{dataset.name} is generated: there is no file of it{more}")

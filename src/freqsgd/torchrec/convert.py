@@ -151,6 +151,6 @@ def _check_memory(path: Path, layout: Layout, needed: int) -> None:
 
 def _layout(path: Path, described: dict[str, Any]) -> Layout:
     if "shape" not in described:
-        raise DataError(f"{path} was written by an earlier version, or not with --one-pass")
+        raise DataError(f"{path} was written by an earlier version, or not by freqsgd stream train")
     sizes = described["shape"]["sizes"]
     return Layout(tuple(sizes), (1,) * len(sizes), described["shape"]["dim"])

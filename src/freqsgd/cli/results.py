@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from freqsgd.cli.numbers import count_of, number
+from freqsgd.cli.wording import count_of, number
 from freqsgd.documents.results import Dataset, Epoch, Model, Similarity
 from freqsgd.report.old.one_pass import OnePass, read_one_pass
 from freqsgd.report.old.one_pass_background import edge_words

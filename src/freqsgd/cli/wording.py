@@ -1,4 +1,4 @@
-"""Numbers as people write and read them."""
+"""Numbers and names as people write and read them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from freqsgd.errors import DataError
 
-__all__ = ["count_of", "number", "quantity"]
+__all__ = ["count_of", "number", "quantity", "shown"]
 
 
 def number(value: float | None) -> str:
@@ -26,6 +26,11 @@ def count_of(count: int, word: str) -> str:
     return f"{count:,} {word if count == 1 else word + 's'}"
 
 
+def shown(text: str) -> str:
+    """Return a text that keeps to its line and cannot steer the terminal."""
+    return text if text.isprintable() else repr(text)
+
+
 _MOST = 1e30  # so that products of some of them are floats too
 _EXAMPLES = {
     "": "1000000, 1e8, 100M or 2.5G",
@@ -37,7 +42,7 @@ _PATTERN = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)\s*([kmgtp]?)(i?)(b?)", re.IGN
 
 
 def quantity(option: str, text: str, *, unit: str = "") -> int:
-    """A whole number above 0, such as 1e8, 100M, 64GB or 64GiB; the unit is B, bit or none.
+    """Return a whole number above 0, such as 1e8, 100M, 64GB or 64GiB; the unit is B, bit or none.
 
     Example:
         >>> quantity("--host-memory", "1.5T", unit="B")

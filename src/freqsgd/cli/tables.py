@@ -1,0 +1,336 @@
+"""``freqsgd train``, ``compare`` and ``tune``: recommenders of tables of categories."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from freqsgd.cli import options as opt
+from freqsgd.cli.options import DATA, MODEL, OPTIMIZER, made, option
+from freqsgd.cli.progress import console
+from freqsgd.cli.results import print_results
+from freqsgd.cli.session import command_line, target
+from freqsgd.cli.training import (
+    REPORT,
+    check_single,
+    compare_and_report,
+    save_results,
+    session,
+    show_trained,
+    trained,
+)
+from freqsgd.errors import DataError
+from freqsgd.optimizers import Rule
+from freqsgd.recommender.settings import Settings, preset, with_preset
+from freqsgd.report import write_report
+from freqsgd.tables.spec import DataOptions
+from freqsgd.words.files import has_text_name
+from freqsgd.words.settings import TEXT_MODELS
+
+__all__ = ["chosen", "compare", "train", "tune"]
+
+_Dataset = Annotated[
+    str | None,
+    option("Built-in dataset: synthetic, movielens-1m or criteo (default: synthetic).", panel=DATA),
+]
+_MinCount = Annotated[
+    int | None,
+    option(
+        "Occurrences below which tokens of a field share one id (default: 10 for criteo, else 1).",
+        panel=DATA,
+    ),
+]
+_Split = Annotated[
+    str,
+    option(
+        "How to split into training, validation and test data: random, time:COLUMN or "
+        "column:COLUMN.",
+        panel=DATA,
+    ),
+]
+_Tail = Annotated[
+    str, option("Decay of synthetic token frequencies: polynomial or exponential.", panel=DATA)
+]
+_Samples = Annotated[int, option("Number of synthetic samples.", panel=DATA)]
+_Dim = Annotated[
+    int | None, option("Dimension of the vectors (default: 64, deepfm 16).", panel=MODEL)
+]
+_Epochs = Annotated[int, option("Maximum number of epochs.", panel=MODEL)]
+_Patience = Annotated[
+    int,
+    option(
+        "Number of epochs without a better validation AUC after which training stops "
+        "(2 with the paper's preset for movielens-1m and criteo).",
+        panel=MODEL,
+    ),
+]
+_LrDecay = Annotated[
+    str,
+    option(
+        "Learning rate schedule: constant, or linear, which falls to 0 over all epochs.",
+        panel=MODEL,
+    ),
+]
+_MaxLr = Annotated[
+    float | None,
+    option(
+        "Cap on the learning rate of a token, for fasgd and cfsgd (default: none; 100 times the "
+        "rate that --lr auto finds).",
+        panel=OPTIMIZER,
+    ),
+]
+_Preset = Annotated[
+    str,
+    option(
+        "Values of options that are not given: paper (its learning rates; --lr auto for other "
+        "data) or best (all options as found by a search).",
+        "--preset",
+    ),
+]
+_LR_ELSE = "--preset decides where none is given."
+
+
+def train(
+    context: typer.Context,
+    out: Annotated[Path, target("Folder for the model.")] = Path("model"),
+    optimizer: opt.OptimizerName = "cfsgd",
+    lr: Annotated[str, option(f"Learning rate: a number or auto; {_LR_ELSE}")] = "",
+    preset_name: _Preset = "paper",
+    resume: opt.Resume = False,
+    threads: opt.Threads = None,
+    dataset: _Dataset = None,
+    path: opt.TablePath = None,
+    label: opt.Label = None,
+    features: opt.Features = "",
+    numeric: opt.Numeric = "",
+    numeric_rule: opt.NumericRule = DataOptions.numeric_rule,
+    positive_above: opt.PositiveAbove = None,
+    min_count: _MinCount = None,
+    max_bad_rows: opt.MaxBadRows = 0,
+    split: _Split = DataOptions.split,
+    validation_path: opt.ValidationPath = None,
+    test_path: opt.TestPath = None,
+    split_seed: opt.SplitSeed = 0,
+    tail: _Tail = DataOptions.tail,
+    samples: _Samples = DataOptions.samples,
+    separator: opt.Separator = None,
+    columns: opt.Columns = None,
+    model: opt.Recommender = "fm",
+    dim: _Dim = None,
+    hidden: opt.Hidden = "16,16",
+    dropout: opt.Dropout = Settings.dropout,
+    init_scale: opt.InitScale = Settings.init_scale,
+    epochs: _Epochs = Settings.epochs,
+    patience: _Patience = 5,
+    batch_size: opt.BatchSize = Settings.batch_size,
+    lr_decay: _LrDecay = Settings.lr_decay,
+    seed: opt.Seed = 0,
+    checkpoint_steps: opt.CheckpointSteps = None,
+    weight_decay: opt.WeightDecay = 0.0,
+    weight_decay_power: opt.WeightDecayPower = 1.0,
+    max_lr: _MaxLr = None,
+    linear_lr_scale: opt.LinearLrScale = 1.0,
+    linear_decay_scale: opt.LinearDecayScale = 1.0,
+) -> None:
+    """Train a model and save it as a folder.
+
+    Example: freqsgd train --data clicks.csv --label click --features user,item --out model
+    """
+    data, shared = _data(context), _settings(context)
+    check_single(out, data, resume)
+    rule, settings = _planned(context, data, shared, optimizer, lr, preset_name)
+    results = trained(data, rule, settings, threads=threads, out=out, resume=resume)
+    save_results(results, out)
+    show_trained(results, out)
+
+
+def compare(
+    context: typer.Context,
+    optimizers: Annotated[
+        str, option(f"Optimizers to compare, comma-separated, of {opt.NAMES}.")
+    ] = "sgd,cfsgd,adagrad,adam",
+    lr: Annotated[
+        str,
+        option(
+            f"Learning rates such as sgd=10,cfsgd=auto, or one value for all, also auto; {_LR_ELSE}"
+        ),
+    ] = "",
+    preset_name: _Preset = "paper",
+    out: Annotated[Path | None, target("Folder for results.json, report.html and models.")] = None,
+    resume: opt.Resume = False,
+    threads: opt.Threads = None,
+    diagnose: Annotated[
+        bool,
+        option(
+            "Record second moments and gradients by token frequency after each epoch.",
+            "--diagnose",
+        ),
+    ] = False,
+    dataset: _Dataset = None,
+    path: opt.TablePath = None,
+    label: opt.Label = None,
+    features: opt.Features = "",
+    numeric: opt.Numeric = "",
+    numeric_rule: opt.NumericRule = DataOptions.numeric_rule,
+    positive_above: opt.PositiveAbove = None,
+    min_count: _MinCount = None,
+    max_bad_rows: opt.MaxBadRows = 0,
+    split: _Split = DataOptions.split,
+    validation_path: opt.ValidationPath = None,
+    test_path: opt.TestPath = None,
+    split_seed: opt.SplitSeed = 0,
+    tail: _Tail = DataOptions.tail,
+    samples: _Samples = DataOptions.samples,
+    separator: opt.Separator = None,
+    columns: opt.Columns = None,
+    model: opt.Recommender = "fm",
+    dim: _Dim = None,
+    hidden: opt.Hidden = "16,16",
+    dropout: opt.Dropout = Settings.dropout,
+    init_scale: opt.InitScale = Settings.init_scale,
+    epochs: _Epochs = Settings.epochs,
+    patience: _Patience = 5,
+    batch_size: opt.BatchSize = Settings.batch_size,
+    lr_decay: _LrDecay = Settings.lr_decay,
+    seed: opt.Seed = 0,
+    checkpoint_steps: opt.CheckpointSteps = None,
+    weight_decay: opt.WeightDecay = 0.0,
+    weight_decay_power: opt.WeightDecayPower = 1.0,
+    max_lr: _MaxLr = None,
+    linear_lr_scale: opt.LinearLrScale = 1.0,
+    linear_decay_scale: opt.LinearDecayScale = 1.0,
+) -> None:
+    """Train one model with several optimizers and compare them.
+
+    Example: freqsgd compare --dataset movielens-1m --optimizers sgd,cfsgd,adam --out ml
+    """
+    data, shared, names = _data(context), _settings(context), opt.compared(optimizers)
+    lrs = opt.rates(lr, names)
+    plans = [_planned(context, data, shared, name, lrs[name], preset_name) for name in names]
+    compare_and_report(
+        data,
+        [rule for rule, _ in plans],
+        [settings for _, settings in plans],
+        threads=threads,
+        out=out,
+        resume=resume,
+        diagnose=diagnose,
+    )
+
+
+def tune(
+    context: typer.Context,
+    out: Annotated[Path, target("Folder for trials, models, results and report.")],
+    optimizers: Annotated[
+        str, option(f"Optimizers to tune, comma-separated, of {opt.NAMES}.")
+    ] = "sgd,cfsgd,adagrad,adam",
+    trials: Annotated[int, option("Number of trials for each optimizer.")] = 40,
+    seeds: Annotated[
+        int, option("Number of final runs with the best settings, each with another seed.")
+    ] = 1,
+    resume: opt.Resume = False,
+    threads: opt.Threads = None,
+    dataset: _Dataset = None,
+    path: opt.TablePath = None,
+    label: opt.Label = None,
+    features: opt.Features = "",
+    numeric: opt.Numeric = "",
+    numeric_rule: opt.NumericRule = DataOptions.numeric_rule,
+    positive_above: opt.PositiveAbove = None,
+    min_count: _MinCount = None,
+    max_bad_rows: opt.MaxBadRows = 0,
+    split: _Split = DataOptions.split,
+    validation_path: opt.ValidationPath = None,
+    test_path: opt.TestPath = None,
+    split_seed: opt.SplitSeed = 0,
+    tail: _Tail = DataOptions.tail,
+    samples: _Samples = DataOptions.samples,
+    separator: opt.Separator = None,
+    columns: opt.Columns = None,
+    model: opt.Recommender = "fm",
+    dim: _Dim = None,
+    hidden: opt.Hidden = "16,16",
+    dropout: opt.Dropout = Settings.dropout,
+    epochs: _Epochs = Settings.epochs,
+    patience: _Patience = 5,
+    batch_size: opt.BatchSize = Settings.batch_size,
+    seed: opt.Seed = 0,
+    checkpoint_steps: opt.CheckpointSteps = None,
+) -> None:
+    """Search the best settings of each optimizer, with the same number of trials.
+
+    Example: freqsgd tune --dataset movielens-1m --optimizers cfsgd,adam --trials 40 --out tuned
+    """
+    from freqsgd.recommender.trials import TRIALS
+    from freqsgd.recommender.tune import check_request
+    from freqsgd.recommender.tune import tune as search
+
+    if model in TEXT_MODELS:
+        raise DataError(
+            f"there is no search of settings for {model}: compare several rates "
+            f"(freqsgd words compare --model {model} --lr)"
+        )
+    data, shared, names = _data(context), _settings(context), opt.words(optimizers)
+    check_request(names, shared, out=out, trials=trials, seeds=seeds, resume=resume)
+    if resume and not (out / TRIALS).exists():
+        told = f"{out} holds no search to go on with: a new one starts"
+        console.print(told, soft_wrap=True, markup=False)
+    with session(data, threads, out) as (loaded, watcher):
+        results = search(
+            loaded,
+            names,
+            shared,
+            out=out,
+            trials=trials,
+            seeds=seeds,
+            threads=threads,
+            resume=resume,
+            listener=watcher.tuning,
+            command=command_line(),
+        )
+    if not results["runs"]:
+        raise DataError("every trial of every optimizer diverged: try more --trials")
+    print_results(results)
+    write_report(results, out / REPORT)
+    print(f"\nreport: {out / REPORT}")
+
+
+def _data(context: typer.Context) -> DataOptions:
+    if context.params["label"] is None and has_text_name(context.params["path"] or ""):
+        raise DataError(
+            f"{context.params['path']}: name the column that holds the label (--label); if this "
+            f"is text, train word vectors on it: freqsgd words {context.info_name}"
+        )
+    return made(DataOptions, context)
+
+
+def _settings(context: typer.Context) -> Settings:
+    model = context.params["model"]
+    if model in TEXT_MODELS:
+        raise DataError(
+            f"{model} learns word vectors: freqsgd words {context.info_name} --model {model}"
+        )
+    return made(Settings, context)
+
+
+def _planned(
+    context: typer.Context,
+    data: DataOptions,
+    shared: Settings,
+    optimizer: str,
+    lr: str,
+    preset_name: str,
+) -> tuple[Rule, Settings]:
+    """Return the rule and settings of an optimizer."""
+    values = preset(preset_name, data.name, shared.model, optimizer) or {}
+    given = opt.given(context) - {"lr"} | ({"lr"} if lr else set())
+    return chosen(opt.rule_of(context, optimizer, lr), shared, values, given)
+
+
+def chosen(rule: Rule, settings: Settings, values: Any, given: Set[str]) -> tuple[Rule, Settings]:
+    """Give what is not on the command line the values of a preset."""
+    left = {name: value for name, value in values.items() if name not in given}
+    return with_preset(rule, settings, left)

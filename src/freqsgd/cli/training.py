@@ -1,0 +1,198 @@
+"""What commands that train have in common: open the data, train, show and report the results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from freqsgd.cli.progress import Watcher, console
+from freqsgd.cli.results import print_results
+from freqsgd.cli.session import command_line, use_threads
+from freqsgd.errors import DataError, InterruptedFitError
+from freqsgd.files import check_apart, write_json
+from freqsgd.optimizers import Rule
+from freqsgd.report import write_report
+from freqsgd.report.old.diagnosis_words import diagnosis_words
+from freqsgd.report.results import read_results
+from freqsgd.tables.loading import load, open_stream
+from freqsgd.tables.spec import DataOptions, StreamOptions
+from freqsgd.words.loading import load_text
+from freqsgd.words.spec import TextOptions
+
+if TYPE_CHECKING:
+    from freqsgd.compare import AnyData, AnySettings
+
+__all__ = [
+    "REPORT",
+    "check_single",
+    "compare_and_report",
+    "save_results",
+    "session",
+    "show_trained",
+    "trained",
+]
+
+REPORT = "report.html"
+AnyOptions = DataOptions | TextOptions | StreamOptions
+
+
+@contextmanager
+def session(
+    options: AnyOptions, threads: int | None, out: Path | None, rules: Iterable[Rule] = ()
+) -> Iterator[tuple[Any, Watcher]]:
+    """Open the data and compile the kernels; after Ctrl-C say how to go on.
+
+    Of a stream only the names and columns of its files are read yet. Words have kernels that each
+    training compiles as it needs them.
+    """
+    _check_inputs(options, out)
+    use_threads(threads)
+    with Watcher() as watcher:
+        try:
+            data: AnyData
+            if isinstance(options, TextOptions):
+                data = load_text(options, progress=watcher.loading)
+                watcher.words = data.train.raw_words
+                watcher.compiling()
+            elif isinstance(options, DataOptions):
+                data = load(options, progress=watcher.loading)
+                watcher.compiling()
+                _compile(fades=False)
+            else:
+                data = open_stream(options)
+                watcher.compiling()
+                for rule in rules:
+                    _compile(fades=rule.halflife is not None)
+            yield data, watcher
+        except InterruptedFitError:
+            resumable = "the same command with --resume goes on from here"
+            advice = "with --out DIR a run can be resumed" if out is None else resumable
+            console.print(f"\ninterrupted; {advice}")
+            raise typer.Exit(130) from None
+
+
+def compare_and_report(
+    options: AnyOptions,
+    rules: Sequence[Rule],
+    settings: AnySettings | Sequence[AnySettings],
+    *,
+    threads: int | None,
+    out: Path | None,
+    resume: bool,
+    **more: Any,
+) -> None:
+    """Train with each optimizer, print the results and write their report."""
+    from freqsgd.compare import compare
+
+    with session(options, threads, out, rules) as (data, watcher):
+        results = compare(
+            data,
+            rules,
+            settings,
+            threads=threads,
+            out=out,
+            resume=resume,
+            command=command_line(),
+            **_listeners(options, watcher),
+            **more,
+        )
+    print_results(results)
+    for statement in diagnosis_words(read_results(results)):
+        print(f"\n{statement.topic}: {statement.text}")
+    if out is not None:
+        write_report(results, out / REPORT)
+        print(f"\nreport: {out / REPORT}")
+    if all(run["stopped"] == "diverged" for run in results["runs"]):
+        raise DataError("every optimizer diverged: try smaller learning rates (--lr)")
+
+
+def _listeners(options: AnyOptions, watcher: Watcher) -> dict[str, Any]:
+    if isinstance(options, StreamOptions):
+        return {"listener": watcher.streaming, "finished": watcher.passed}
+    return {"listener": watcher.training}
+
+
+def check_single(out: Path, options: AnyOptions, resume: bool) -> None:
+    """Refuse a folder that holds what a single run would replace."""
+    from freqsgd.runs.documents import MODELS, RESULTS
+    from freqsgd.runs.resume import check_unused
+    from freqsgd.tables.encoder import DESCRIPTION, TOKENS
+
+    if (out / MODELS).exists():
+        raise DataError(f"{out} holds a comparison (freqsgd compare): use another --out")
+    _check_inputs(options, out)  # says more of a file that is both
+    if not resume:
+        check_unused(out, (RESULTS, REPORT, DESCRIPTION, TOKENS))
+
+
+def trained(
+    options: AnyOptions,
+    rule: Rule,
+    settings: AnySettings,
+    *,
+    threads: int | None,
+    out: Path,
+    resume: bool,
+    **more: Any,
+) -> dict[str, Any]:
+    """Return the results of one run, whose model is written to the folder."""
+    from freqsgd.compare import add_run, describe_any, fit_any
+
+    with session(options, threads, out, [rule]) as (data, watcher):
+        record = fit_any(
+            data,
+            rule,
+            settings,
+            threads=threads,
+            folder=out,
+            resume=resume,
+            listener=_listeners(options, watcher)["listener"],
+            **more,
+        )
+        results = describe_any(data, settings, threads, command_line())
+        add_run(results, data, record)
+    return results
+
+
+def save_results(results: dict[str, Any], out: Path) -> None:
+    """Write the results of a single run and their page into its folder."""
+    from freqsgd.runs.documents import RESULTS
+
+    write_json(out / RESULTS, results)
+    write_report(results, out / REPORT)
+
+
+def show_trained(results: dict[str, Any], out: Path) -> None:
+    """Print the results of a single run, or raise if it diverged."""
+    for run in results["runs"]:
+        if run["stopped"] == "diverged":
+            raise DataError(run["error"])
+    print_results(results)
+    print(f"\nmodel: {out}")
+
+
+def _check_inputs(options: AnyOptions, out: Path | None) -> None:
+    """Refuse data in the folder of the results that is called like one of them."""
+    names = ("path", "validation_path", "test_path")
+    given = (getattr(options, name, None) for name in names)
+    if out is not None:
+        from freqsgd.runs.checkpoint import MODEL
+        from freqsgd.runs.documents import RESULTS
+        from freqsgd.tables.encoder import DESCRIPTION, TOKENS
+        from freqsgd.tables.files import named_paths
+
+        written = (MODEL, DESCRIPTION, TOKENS, RESULTS, REPORT)
+        check_apart(out, written, [path for each in given if each for path in named_paths(each)])
+
+
+def _compile(*, fades: bool) -> None:
+    """Compile the kernel of a step, with counts that fade or not."""
+    import numpy as np
+
+    from freqsgd.kernels.fm import step_kernel
+
+    step_kernel(np.float64 if fades else np.int32)
