@@ -18,7 +18,7 @@ from freqsgd.recommender.rate_grid import RATES, RateStore, best_of, candidates
 from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.recommender.training import describe, fit
 from freqsgd.runs.checkpoint import MODEL
-from freqsgd.runs.documents import MODELS, RESULTS, check_empty, check_names
+from freqsgd.runs.documents import MODELS, RESULTS
 from freqsgd.runs.resume import CHECKPOINT
 from freqsgd.tables.clicks import ClickStream
 from freqsgd.tables.dataset import Dataset
@@ -74,14 +74,15 @@ def compare(
     else:
         default = TextSettings() if isinstance(data, Corpus) else Settings()
         each = [settings or default] * len(rules)
-    check_names(rules)
+    _check_names(rules)
     stream = None if isinstance(data, Dataset | Corpus) else data
     also: dict[str, Any] = {}  # options of one kind of data
     if stream is not None:
         _check_stream(stream, rules, each, out)
         also["plan"] = plan or Pass()
-    if out is not None and not resume:
-        check_empty(out, RESULTS, *([] if stream is None else [RATES]))
+    used = RESULTS, *([] if stream is None else [RATES])
+    if out is not None and not resume and any((out / name).exists() for name in used):
+        raise DataError(f"{out} holds results already: use --resume, or another --out")
     results = describe_any(data, each[0], threads, command)
     if diagnose:
         if not isinstance(data, Dataset):
@@ -98,18 +99,24 @@ def compare(
 
     with locked(out):
         for rule, its in zip(rules, each, strict=True):
-            model = None if out is None else out / MODELS / rule.optimizer
             if stream is None:
-                record = train(its, rule, model)
+                record = train(its, rule, None if out is None else out / MODELS / rule.optimizer)
             else:
-                asked = _asked(stream, its, also["plan"])
-                store = None if out is None else RateStore(out, asked)
-                rates = candidates(rule, its.batch_size)
-                record = best_of(rates, partial(train, its), store, model)
+                store = RateStore(out, _asked(stream, its, also["plan"]))
+                record = best_of(candidates(rule, its.batch_size), partial(train, its), store)
             add_run(results, data, record)
             if out is not None:
                 write_json(out / RESULTS, results)
     return results
+
+
+def _check_names(rules: list[Rule]) -> None:
+    """Raise unless there are optimizers, each of them once."""
+    names = [rule.optimizer for rule in rules]
+    if not rules:
+        raise DataError("there is no optimizer to compare")
+    if len(set(names)) < len(names):
+        raise DataError(f"each optimizer may be named once, got {', '.join(names)}")
 
 
 def _check_stream(
@@ -136,28 +143,27 @@ def _asked(stream: Stream, settings: AnySettings, plan: Pass) -> dict[str, Any]:
 _MISMATCH = "a Dataset or a Stream goes with Settings, a Corpus with TextSettings"
 
 
+def _functions(data: AnyData, settings: AnySettings) -> tuple[Callable[..., Any], ...]:
+    """Return what describes and what trains on this kind of data."""
+    if isinstance(data, Corpus) != isinstance(settings, TextSettings):
+        raise TypeError(_MISMATCH)
+    if isinstance(data, Corpus):
+        return describe_text, fit_text
+    return (describe, fit) if isinstance(data, Dataset) else (describe_stream, fit_stream)
+
+
 def fit_any(data: AnyData, rule: Rule, settings: AnySettings, **options: Any) -> dict[str, Any]:
     """Train a model of samples, of text or of a stream; return the run's record."""
-    if isinstance(data, Corpus) and isinstance(settings, TextSettings):
-        return fit_text(data, rule, settings, **options)[1]
-    if isinstance(data, Corpus) or isinstance(settings, TextSettings):
-        raise TypeError(_MISMATCH)
-    if isinstance(data, Dataset):
-        return fit(data, rule, settings, **options)[1]
-    return fit_stream(data, rule, settings, **options)[1]
+    record: dict[str, Any] = _functions(data, settings)[1](data, rule, settings, **options)[1]
+    return record
 
 
 def describe_any(
     data: AnyData, settings: AnySettings, threads: int | None, command: str | None = None
 ) -> dict[str, Any]:
     """Return the content of ``results.json`` without runs."""
-    if isinstance(data, Corpus) and isinstance(settings, TextSettings):
-        return describe_text(data, settings, threads, command)
-    if isinstance(data, Corpus) or isinstance(settings, TextSettings):
-        raise TypeError(_MISMATCH)
-    if isinstance(data, Dataset):
-        return describe(data, settings, threads, command)
-    return describe_stream(data, settings, threads, command)
+    found: dict[str, Any] = _functions(data, settings)[0](data, settings, threads, command)
+    return found
 
 
 def add_run(results: dict[str, Any], data: AnyData, record: dict[str, Any]) -> None:

@@ -17,7 +17,6 @@ from freqsgd.recommender.folder import load_model
 from freqsgd.recommender.one_pass import fit_stream
 from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.recommender.training import fit
-from freqsgd.runs import checkpoint
 from freqsgd.runs.metrics import auc, cross_entropy, normalized_entropy
 from tests.recommender.made_up import dataset
 from tests.recommender.streams import MemoryStream
@@ -377,20 +376,6 @@ def test_other_data_or_options_are_refused(broken_off, stream, rule, settings, p
         fit_stream(stream, rule, settings, plan, folder=broken_off, resume=True)
     with pytest.raises(DataError, match=r"holds a checkpoint.safetensors already"):
         fit_stream(stream, rule, settings, plan, folder=broken_off)
-
-
-def test_a_checkpoint_from_before_there_was_an_option_is_that_of_its_default(broken_off):
-    path = broken_off / "checkpoint.safetensors"
-    tensors, description = checkpoint.load(path)
-    for name in ("count", "dense_lr"):
-        del description["record"]["options"]["rule"][name]
-    checkpoint.save(path, tensors, description)
-    batches = replace(RULE, count="batch")
-    with pytest.raises(DataError, match="written with count occurrence, now count is batch"):
-        fit_stream(MemoryStream(), batches, SETTINGS, folder=broken_off, resume=True)
-    resumed, _ = fit_stream(MemoryStream(), RULE, SETTINGS, folder=broken_off, resume=True)
-    whole, _ = fit_stream(MemoryStream(), RULE, SETTINGS)
-    assert torch.equal(resumed.tokens.weight, whole.tokens.weight)
 
 
 def test_other_checkpoints_and_epochs_may_be_asked_for(broken_off):

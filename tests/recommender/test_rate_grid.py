@@ -183,17 +183,17 @@ def test_a_folder_with_rates_is_not_taken_twice_and_not_for_other_options(tmp_pa
         compare(Rule("sgd", 0.5), out=tmp_path, resume=True)
 
 
-def test_records_from_before_there_was_an_option_are_those_of_its_default(tmp_path):
+def test_records_with_other_ways_of_counting_are_refused(tmp_path):
     first = compare(Rule("cfsgd", 0.5), out=tmp_path)
-    path = tmp_path / "rates" / "cfsgd-0.5.json"
-    kept = json.loads(path.read_text())
-    for name in ("count", "dense_lr"):
-        del kept["asked"][name]
-    del kept["checksum"]
-    path.write_text(json.dumps(kept))
     assert compare(Rule("cfsgd", 0.5), out=tmp_path, resume=True)["runs"] == first["runs"]
     with pytest.raises(DataError, match="written with count occurrence, now count is batch"):
         compare(Rule("cfsgd", 0.5, count="batch"), out=tmp_path, resume=True)
+    path = tmp_path / "rates" / "cfsgd-0.5.json"
+    kept = json.loads(path.read_text())
+    del kept["checksum"]
+    path.write_text(json.dumps(kept))
+    with pytest.raises(DataError, match="is damaged"):
+        compare(Rule("cfsgd", 0.5), out=tmp_path, resume=True)
 
 
 def test_a_comparison_is_not_gone_on_with_at_other_rates(monkeypatch, tmp_path):

@@ -27,7 +27,6 @@ from freqsgd.recommender.search_space import (
     apply,
     default,
     parameters,
-    point_of,
     search_space,
     suggest,
     typical_frequency,
@@ -35,7 +34,7 @@ from freqsgd.recommender.search_space import (
 from freqsgd.recommender.settings import Settings
 from freqsgd.recommender.training import fit
 from freqsgd.recommender.trials import FIRST, Outcome, freeze, hopeless, propose, thaw
-from freqsgd.recommender.tune import SearchState, tune
+from freqsgd.recommender.tune import Study, tune
 from tests.recommender.made_up import dataset
 
 QUICK = Settings(dim=4, batch_size=100, epochs=8, patience=2)
@@ -74,7 +73,7 @@ def test_points_lie_in_their_ranges_and_come_back_from_optuna(optimizer):
     for _ in range(100):
         trial = study.ask()
         point = suggest(trial, space)
-        assert point == point_of(trial.params, space)
+        assert point == suggest(optuna.trial.FixedTrial(trial.params), space)
         assert trial.params == parameters(point, space)
         for name, value in point.items():
             if value is None:
@@ -86,7 +85,7 @@ def test_points_lie_in_their_ranges_and_come_back_from_optuna(optimizer):
     off = {name for name, each in space.items() if each.off is not None}
     point = default(space)
     assert {name for name, value in point.items() if value is None} == {"decay_epochs", *off}
-    assert point_of(parameters(point, space), space) == point
+    assert suggest(optuna.trial.FixedTrial(parameters(point, space)), space) == point
 
 
 def test_a_point_becomes_a_rule_and_settings():
@@ -289,14 +288,13 @@ def test_the_cap_moves_along_with_the_rate_of_the_sweep():
         Outcome({**point, "lr": lr}, "complete", [auc], 1.0) for lr, auc in ((0.2, 0.7), (1.6, 0.8))
     )
     worse, lost = replace(trial, curve=[0.6]), replace(trial, state="diverged", curve=[0.9])
-    state = SearchState(1, 1, {"cfsgd": [trial]}, {"cfsgd": [worse, better, lost]})
-    assert state.best("cfsgd") is better
+    assert Study("cfsgd", 1, 1, [trial], [worse, better, lost]).best is better
     rule, _ = apply(better.point, "cfsgd", QUICK, 0.01)
     assert (rule.lr, rule.max_lr) == (1.6, 64.0)
     equal = replace(better, curve=[0.7])
-    state = SearchState(1, 1, {"cfsgd": [trial]}, {"cfsgd": [equal]})
-    assert state.best("cfsgd") is trial
-    assert state.study("cfsgd")["best"]["from"] == "trial"
+    study = Study("cfsgd", 1, 1, [trial], [equal])
+    assert study.best is trial
+    assert study.describe().best.origin == "trial"
 
 
 def test_diverged_trials_are_no_crash(tmp_path, monkeypatch):

@@ -48,10 +48,10 @@ def test_a_truncated_file_is_refused(saved, length):
 
 def test_a_file_of_another_version_is_refused(saved, monkeypatch):
     path, tensors = saved
-    monkeypatch.setattr(checkpoint, "FORMAT", 2)
-    checkpoint.save(path, tensors, {})
     monkeypatch.setattr(checkpoint, "FORMAT", 1)
-    with pytest.raises(DataError, match="has format 2, this version of freqsgd reads 1"):
+    checkpoint.save(path, tensors, {})
+    monkeypatch.setattr(checkpoint, "FORMAT", 2)
+    with pytest.raises(DataError, match="has format 1, this version of freqsgd reads 2"):
         checkpoint.load(path)
 
 

@@ -142,7 +142,8 @@ def test_what_is_saved_goes_on_to_the_same_bits():
         feed(first, logits, labels, days, 64, range(stop))
         for name, array in second.sums.items():
             array[:] = first.sums[name]
-        second.load(first.state)
+        second.load(first.state, first.windows, first.of_days)
         feed(second, logits, labels, days, 64, range(stop, 16))
         assert second.state == whole.state
+        assert (second.windows, second.of_days) == (whole.windows, whole.of_days)
         assert second.lifetime() == whole.lifetime()

@@ -49,6 +49,12 @@ def read_document(document: Mapping[str, Any], kind: type[Read], name: str) -> R
         raise DataError(f"{name}: {error}; {again}") from error
 
 
+def written(content: msgspec.Struct) -> dict[str, Any]:
+    """Return a part of a document as JSON has it: what has no value is null."""
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(content))
+    return found
+
+
 def check_kind(document: Mapping[str, Any], kind: str, command: str) -> None:
     """Refuse a document of another kind."""
     if document.get("kind") != kind:

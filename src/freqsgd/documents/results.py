@@ -171,20 +171,25 @@ class Diagnosis(Struct, frozen=True):
 
 
 class Trial(Struct, frozen=True):
-    """One try of a search, or the best settings that it found."""
+    """One try of a search."""
 
     number: int
-    state: str | None = None
     value: float | None = None  # best validation AUC
+    state: str | None = None
     epochs: int | None = None
     seconds: float | None = None
     params: dict[str, int | float | None] = {}
-    origin: str | None = field(default=None, name="from")  # of the best: "trial" or "sweep"
 
     @property
     def lr(self) -> float | None:
         """Its learning rate."""
         return self.params.get("lr")
+
+
+class BestTrial(Trial, frozen=True):
+    """The best settings that a search found."""
+
+    origin: str | None = field(default=None, name="from")  # "trial" or "sweep"
 
 
 class SweepPoint(Struct, frozen=True):
@@ -199,7 +204,7 @@ class Study(Struct, frozen=True):
 
     optimizer: str
     trials: tuple[Trial, ...] = ()
-    best: Trial | None = None
+    best: BestTrial | None = None
     lr_sweep: tuple[SweepPoint, ...] = ()
 
 

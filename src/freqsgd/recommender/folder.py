@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -13,11 +13,9 @@ from freqsgd.nn.fm import FM
 from freqsgd.recommender.models import MODELS, model_of
 from freqsgd.runs import checkpoint
 from freqsgd.runs.checkpoint import MODEL
+from freqsgd.tables.encoder import DESCRIPTION, TOKENS, Description, Encoder
 from freqsgd.tables.fields import Field
-
-if TYPE_CHECKING:
-    from freqsgd.tables.encoder import Encoder
-    from freqsgd.tables.hashing import HashEncoder
+from freqsgd.tables.hashing import HashEncoder, open_encoder
 
 OPTIMIZER = "optimizer.safetensors"  # what an estimator needs to go on
 ENCODER = "encoder"  # the checksum of the token dictionaries, in the model's description
@@ -56,13 +54,11 @@ def write_folder(
             checksum = data.encoder.save(folder)
         except OSError as error:
             raise DataError(f"cannot write the token dictionaries to {folder}: {error}") from error
-    fields = [field.name for field in data.fields]
-    tokens = data.encoder is not None
     whole = {
         "model": model,
         "shape": shape,
-        "fields": fields,
-        "tokens": tokens,
+        "fields": [field.name for field in data.fields],
+        "tokens": data.encoder is not None,
         ENCODER: checksum,
         **description,
     }
@@ -104,22 +100,16 @@ def _build(description: dict[str, Any]) -> FM:
 
 def part_files(folder: Path) -> list[Path]:
     """List the files that a model is loaded from, whether or not they are there."""
-    from freqsgd.tables.encoder import DESCRIPTION, TOKENS
-
     return [folder / name for name in (MODEL, DESCRIPTION, TOKENS, OPTIMIZER)]
 
 
 def has_tokens(folder: Path) -> bool:
     """Tell whether there are token dictionaries in a folder, or a part of them."""
-    from freqsgd.tables.encoder import DESCRIPTION, TOKENS
-
     return any((folder / name).exists() for name in (DESCRIPTION, TOKENS))
 
 
 def load_dictionary(folder: Path, model: FM, description: dict[str, Any]) -> Encoder:
     """Return the token dictionaries of a folder; refuse a model whose tokens were hashed."""
-    from freqsgd.tables.encoder import Encoder
-
     encoder = load_encoder(folder, model, description)
     if not isinstance(encoder, Encoder):
         raise DataError(
@@ -135,9 +125,6 @@ def load_encoder(folder: Path, model: FM, description: dict[str, Any]) -> Encode
     Raises:
         DataError: it is not there, is damaged, or belongs to another model
     """
-    from freqsgd.tables.encoder import DESCRIPTION, TOKENS
-    from freqsgd.tables.hashing import open_encoder
-
     if not has_tokens(folder):
         raise DataError(
             f"{folder} has no token dictionaries ({DESCRIPTION}, {TOKENS}): a model of generated "
@@ -152,14 +139,8 @@ def load_encoder(folder: Path, model: FM, description: dict[str, Any]) -> Encode
 
 
 def check_dictionary(folder: Path, description: dict[str, Any]) -> None:
-    """Refuse token dictionaries that are not those with which a model was saved.
-
-    Models of earlier versions do not say which these are.
-    """
-    from freqsgd.tables.encoder import Description
-
-    found = Description.read(folder).checksum
-    if ENCODER in description and description[ENCODER] != found:
+    """Refuse token dictionaries that are not those with which a model was saved."""
+    if description.get(ENCODER) != Description.read(folder).checksum:
         raise _of_another_model(folder)
 
 

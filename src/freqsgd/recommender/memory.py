@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 
 from freqsgd.errors import DataError
 from freqsgd.optimizers import WIDE, Rule
@@ -79,11 +81,9 @@ class MemoryPlan:
         """Numbers of each of the network's parameters."""
         if self.hidden is None:
             return []
-        sizes, inputs = [], self.fields * self.dim
-        for outputs in self.hidden:
-            sizes += [inputs * outputs, outputs, outputs, outputs]  # linear, then batch norm
-            inputs = outputs
-        return [*sizes, inputs, 1]
+        layers = [self.fields * self.dim, *self.hidden]
+        sizes = [(a * b, b, b, b) for a, b in pairwise(layers)]  # linear, then batch norm
+        return [*chain.from_iterable(sizes), layers[-1], 1]
 
     def __str__(self) -> str:
         """Return the arithmetic in words."""
@@ -102,9 +102,8 @@ def table_state(rule: Rule, rows: int, dim: int, counted: int, *, linear: bool =
     Args:
         rule: the optimizer
         rows, dim: of the table
-        counted: the most that a token could be counted, as :meth:`Rule.most_counted` reckons
-        linear: a row holds a linear weight besides the vector, as in a factorization machine:
-            row-wise Adagrad keeps a number for each of the two, CF-SGD a counter for both
+        counted: the most that a token could be counted, as :meth:`Rule.most_counted` estimates
+        linear: a row holds a linear weight besides the vector, as in a factorization machine
     """
     floats = rule.facts.state_of(linear=linear).floats(rows, dim + linear)
     counter = counter_bytes(counted) if rule.halflife is None else 8
@@ -125,26 +124,17 @@ def memory_plan(
     kept: int = 0,
     reading: int = 0,
 ) -> MemoryPlan:
-    """Return what training a new model would take.
-
-    Args:
-        fields: of a sample
-        rule: the optimizer
-        settings: model, dimension, batch size
-        examples: that will be learned, where that is known
-        kept: copies of the weights that are kept aside
-        reading: what samples take that are on their way
-    """
-    widest = max(field.width for field in fields)
+    """Return what training a new model would take; ``examples`` will be learned, if known."""
+    widths = [field.width for field in fields]
     return MemoryPlan(
         rows=sum(field.size for field in fields),
         dim=settings.vector_dim,
         fields=len(fields),
-        columns=sum(field.width for field in fields),
+        columns=sum(widths),
         rule=rule,
         batch_size=settings.batch_size,
         hidden=settings.layers,
-        counted=rule.most_counted(examples or 0, widest, settings.batch_size),
+        counted=rule.most_counted(examples or 0, max(widths), settings.batch_size),
         kept=kept,
         reading=reading,
     )
@@ -179,14 +169,11 @@ def _advice(plan: MemoryPlan, available: int) -> str:
 
 def _most(plan: MemoryPlan, name: str, available: int) -> int:
     """Return the largest value of one of the plan's numbers that fits; 0 if none does."""
-    fits, too_many = 0, getattr(plan, name)
-    while too_many - fits > 1:
-        middle = (fits + too_many) // 2
-        if replace(plan, **{name: middle}).total <= available:
-            fits = middle
-        else:
-            too_many = middle
-    return fits
+
+    def exceeds(value: int) -> bool:
+        return replace(plan, **{name: value}).total > available
+
+    return bisect_left(range(1, getattr(plan, name)), True, key=exceeds)
 
 
 def _gb(count: int) -> str:

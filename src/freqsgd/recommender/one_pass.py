@@ -303,24 +303,17 @@ class StreamRun(Run):
             return {}
         return {**super()._tensors(), **self._tallies()}
 
-    def _read(self, path: Path) -> dict[str, Any]:
+    def _read(self, path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         model_folder.check_whole(path, checkpoint.describe(path))
         return super()._read(path)
 
-    def _load(self, folder: Path) -> dict[str, Any]:
-        saved = super()._load(folder)
-        if self.record["stopped"] is not None:
-            return saved
-        self.progressive.load(saved["progressive"])
-        self.record |= {
-            **self.costs,
-            "windows": self.progressive.windows,
-            "days": self.progressive.of_days,
-        }
-        self.position = Position(*saved["position"])
-        self.dropped = self.position.dropped
-        self.skipped = saved["skipped"]
-        return saved
+    def _go_on(self, tensors: dict[str, Tensor], saved: dict[str, Any]) -> None:
+        record = self.record
+        if record["stopped"] is None:
+            self.progressive.load(saved["progressive"], record["windows"], record["days"])
+            self.position = Position(*saved["position"])
+            self.dropped = self.position.dropped
+            self.skipped = saved["skipped"]
 
     def save_model(self, folder: Path, description: dict[str, Any]) -> None:
         """Write the model of a finished run."""

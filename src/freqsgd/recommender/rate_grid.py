@@ -11,15 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from freqsgd.documents import written
+from freqsgd.documents.results import Tried
 from freqsgd.errors import DataError
 from freqsgd.files import make_folder, read_json, write_json
 from freqsgd.optimizers import Rule
+from freqsgd.runs.documents import MODELS
 from freqsgd.runs.resume import check_options
 
-__all__ = [
-    "candidates",
-    "capped",
-]
+__all__ = ["candidates", "capped"]
 
 _MOST = 0.03
 
@@ -72,38 +72,30 @@ def capped(rule: Rule, batch_size: int) -> Rule:
 
 
 def best_of(
-    rules: list[Rule],
-    train: Callable[[Rule, Path | None], dict[str, Any]],
-    store: RateStore | None,
-    model: Path | None,
+    rules: list[Rule], train: Callable[[Rule, Path | None], dict[str, Any]], store: RateStore
 ) -> dict[str, Any]:
     """Train at several rates; return the record of the best, which tells of the others too.
 
     Args:
         rules: one optimizer at its rates
         train: trains at a rate, in a folder
-        store: of the rates that are finished; None to keep none
-        model: the folder of the best model
+        store: of the rates that are finished
     """
     records: list[dict[str, Any]] = []
     best = 0
-    if store is not None:
-        store.check_rates(rules)
+    store.check_rates(rules)
     for number, rule in enumerate(rules):
-        record = None if store is None else store.record(rule)
+        record = store.record(rule)
         if record is None:
-            record = train(rule, None if store is None else store.place(rule))
-            if store is not None:
-                store.keep(rule, record)
+            record = train(rule, store.place(rule))
+            store.keep(rule, record)
         records.append(record)
         best = min(best, number, key=lambda k: _loss(records[k]))
-        if store is not None and model is not None:
-            store.settle(rule, model, best == number and "error" not in record)
+        store.settle(rule, best == number and "error" not in record)
     search = [
-        {"lr": record["lr"], "train_ne": record["train_ne"], "test_ne": record["test_ne"],
-         "error": record.get("error")}
-        for record in records
-    ]  # fmt: skip
+        written(Tried(each["lr"], each["train_ne"], each["test_ne"], each.get("error")))
+        for each in records
+    ]
     at_edge = len(rules) > 1 and best in (0, len(rules) - 1)
     return {**records[best], "search": search, "search_edge": at_edge}
 
@@ -125,16 +117,16 @@ class RateStore:
     the next call of :meth:`settle`.
 
     Args:
-        folder: of the comparison
+        folder: of the comparison; None to keep nothing
         shared: options of all rates; a record that was made with others is refused
     """
 
-    def __init__(self, folder: Path, shared: dict[str, Any]) -> None:
+    def __init__(self, folder: Path | None, shared: dict[str, Any]) -> None:
         self._folder, self._shared = folder, shared
 
-    def place(self, rule: Rule) -> Path:
-        """Return the folder in which a rate is trained."""
-        return self._folder / RATES / f"{rule.optimizer}-{rule.lr:g}"
+    def place(self, rule: Rule) -> Path | None:
+        """Return the folder in which a rate is trained; its record lies beside it."""
+        return self._folder and self._folder / RATES / f"{rule.optimizer}-{rule.lr:g}"
 
     def check_rates(self, rules: list[Rule]) -> None:
         """Refuse what is not the beginning of a comparison of these rates of an optimizer.
@@ -142,8 +134,10 @@ class RateStore:
         Of the rates that are finished only the best has left its model, which might not be the
         best of others.
         """
+        if self._folder is None:
+            return
         found = set(self._folder.glob(f"{RATES}/{rules[0].optimizer}-[0-9]*.json"))
-        if found != {self._path(rule) for rule in rules[: len(found)]}:
+        if found != {_record_of(self.place(rule)) for rule in rules[: len(found)]}:
             rates = ", ".join(sorted(path.stem for path in found))
             raise DataError(
                 f"{self._folder} holds a comparison of other rates ({rates}): use another --out"
@@ -151,14 +145,14 @@ class RateStore:
 
     def record(self, rule: Rule) -> dict[str, Any] | None:
         """Return the record of a rate that is finished."""
-        path = self._path(rule)
-        if not path.exists():
+        path = _record_of(self.place(rule))
+        if path is None or not path.exists():
             return None
         try:
             saved = read_json(path.read_bytes(), dict)
             record: dict[str, Any] = saved["record"]
             then: dict[str, Any] = dict(saved["asked"])
-            if "checksum" in saved and saved["checksum"] != _checksum(saved):
+            if saved["checksum"] != _checksum(then, record):
                 raise ValueError("it was changed after it was written")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(
@@ -169,16 +163,18 @@ class RateStore:
 
     def keep(self, rule: Rule, record: dict[str, Any]) -> None:
         """Write the record of a rate that is finished."""
-        content: dict[str, Any] = {"asked": self._asked(rule), "record": record}
-        content["checksum"] = _checksum(content)
-        write_json(self._path(rule), content)
+        asked, path = self._asked(rule), _record_of(self.place(rule))
+        if path is not None:
+            content = {"asked": asked, "record": record, "checksum": _checksum(asked, record)}
+            write_json(path, content)
 
-    def settle(self, rule: Rule, model: Path, best: bool) -> None:
+    def settle(self, rule: Rule, best: bool) -> None:
         """Make a finished rate's folder that of the model if it is the best; else remove it."""
         place = self.place(rule)
-        if not place.exists():
+        if self._folder is None or place is None or not place.exists():
             return
         if best:
+            model = self._folder / MODELS / rule.optimizer
             shutil.rmtree(model, ignore_errors=True)
             make_folder(model.parent)
             place.replace(model)
@@ -186,16 +182,16 @@ class RateStore:
             shutil.rmtree(place)
 
     def _asked(self, rule: Rule) -> dict[str, Any]:
-        """Options, as JSON reads them back."""
+        """Return options as JSON reads them back."""
         asked: dict[str, Any] = json.loads(json.dumps({**self._shared, **rule.plain}))
         return asked
 
-    def _path(self, rule: Rule) -> Path:
-        place = self.place(rule)
-        return place.with_name(f"{place.name}.json")
+
+def _record_of(place: Path | None) -> Path | None:
+    return place and place.with_name(f"{place.name}.json")
 
 
-def _checksum(content: dict[str, Any]) -> str:
+def _checksum(asked: dict[str, Any], record: dict[str, Any]) -> str:
     """Tell what is asked for and the record from others."""
-    text = json.dumps([content["asked"], content["record"]], sort_keys=True)
+    text = json.dumps([asked, record], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -12,9 +12,6 @@ from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.recommender.settings import Settings
 from freqsgd.tables.dataset import Dataset
 
-_DENSE_DECAY = ("adagrad", "adam")  # L2 of every row in every step: stronger for the same number
-_CAPPED = ("fasgd", "cfsgd")
-
 Point = dict[str, float | None]  # a value per setting; None is "without it"
 
 
@@ -99,12 +96,6 @@ def parameters(point: Point, space: Mapping[str, Range]) -> dict[str, Any]:
         if value is not None:
             named[name] = value
     return named
-
-
-def point_of(parameters: Mapping[str, Any], space: Mapping[str, Range]) -> Point:
-    """Return a point from what Optuna calls it."""
-    found = {name: parameters.get(name) for name in space}
-    return {name: None if value == space[name].off else value for name, value in found.items()}
 
 
 def _switch(name: str) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from freqsgd.errors import DataError
 from freqsgd.files import read_json, replacing
-from freqsgd.recommender.search_space import Point, Range, parameters, point_of, suggest
+from freqsgd.recommender.search_space import Point, Range, parameters, suggest
 from freqsgd.runs.resume import check_options
 
 COMPLETE, PRUNED, DIVERGED = "complete", "pruned", "diverged"
@@ -92,8 +92,10 @@ def freeze(outcome: Outcome, space: Mapping[str, Range]) -> Any:
 
 def thaw(trial: Any, space: Mapping[str, Range]) -> Outcome:
     """Undo :func:`freeze`."""
+    import optuna
+
     return Outcome(
-        point_of(trial.params, space),
+        suggest(optuna.trial.FixedTrial(trial.params), space),
         state=trial.user_attrs["state"],
         curve=[value for _, value in sorted(trial.intermediate_values.items())],
         seconds=trial.user_attrs["seconds"],
@@ -163,11 +165,11 @@ class Storage:
 
     def __init__(self, path: Path, studies: Iterable[str], about: dict[str, Any]) -> None:
         self.path = path
-        if path.exists():
-            self._check_file()
-        else:
-            self._create(studies, about)
         with self._errors():
+            if path.exists():
+                self._check_file()
+            else:
+                self._create(studies, about)
             self._storage = _open(path)
             self._check_same(about)
 
@@ -193,7 +195,7 @@ class Storage:
 
     def _create(self, studies: Iterable[str], about: dict[str, Any]) -> None:
         """Make a file with empty studies, whole or not at all."""
-        with self._errors(), replacing(self.path) as temporary:
+        with replacing(self.path) as temporary:
             temporary.unlink(missing_ok=True)
             self._storage = _open(temporary)
             for name in studies:
@@ -201,7 +203,7 @@ class Storage:
 
     def _check_file(self) -> None:
         """Refuse what is damaged or another program's, before Optuna adds its tables to it."""
-        with self._errors(), closing(sqlite3.connect(self.path)) as connection:
+        with closing(sqlite3.connect(self.path)) as connection:
             answer = connection.execute("PRAGMA integrity_check").fetchone()[0]
             rows = connection.execute("SELECT name FROM sqlite_master").fetchall()
         if answer != "ok":

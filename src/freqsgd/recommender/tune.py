@@ -10,7 +10,10 @@ from statistics import mean
 from typing import Any
 
 import torch
+from msgspec.structs import astuple
 
+from freqsgd.documents import results as document
+from freqsgd.documents import written
 from freqsgd.errors import DataError, InterruptedFitError
 from freqsgd.files import locked, write_json
 from freqsgd.optimizers import OPTIMIZERS, Rule
@@ -41,7 +44,7 @@ from freqsgd.runs.documents import MODELS, RESULTS
 from freqsgd.runs.epochs import Progress
 from freqsgd.tables.dataset import Dataset
 
-__all__ = ["SearchState", "TuneProgress", "check_request", "tune"]
+__all__ = ["Study", "TuneProgress", "check_request", "tune"]
 
 SWEEP = tuple(2.0**k for k in range(-4, 5))  # times the best trial's learning rate
 
@@ -68,93 +71,84 @@ class TuneProgress:
     seconds_left: float | None
 
 
+Listener = Callable[[TuneProgress], None]
+
+
 @dataclass
-class SearchState:
-    """The jobs that are done.
+class Study:
+    """The jobs of one optimizer that are done.
 
     Args:
-        planned: trials of each optimizer
+        optimizer: its name
+        planned: trials
         seeds: with which the best settings are trained
-        trials: of each optimizer
-        sweeps: each optimizer's best trial with other learning rates
+        trials: in their order
+        sweep: the best trial with other learning rates
         runs: records of the best settings
     """
 
+    optimizer: str
     planned: int
     seeds: int
-    trials: dict[str, list[Outcome]]
-    sweeps: dict[str, list[Outcome]] = field(default_factory=dict)
+    trials: list[Outcome]
+    sweep: list[Outcome] = field(default_factory=list)
     runs: list[dict[str, Any]] = field(default_factory=list)
 
-    def best_trial(self, name: str) -> int | None:
-        """Return the number of the best trial that came to its end."""
-        trials = self.trials[name]
-        ended = [number for number, trial in enumerate(trials) if trial.state == COMPLETE]
-        return max(ended, key=lambda number: trials[number].curve[-1], default=None)
+    @property
+    def best_trial(self) -> int | None:
+        """The number of the best trial that came to its end."""
+        ended = [number for number, trial in enumerate(self.trials) if trial.state == COMPLETE]
+        return max(ended, key=lambda number: self.trials[number].curve[-1], default=None)
 
-    def best(self, name: str) -> Outcome | None:
-        """Return the best trial, or the same at a rate of the sweep that did better."""
-        number = self.best_trial(name)
+    @property
+    def best(self) -> Outcome | None:
+        """The best trial, or the same at a rate of the sweep that did better."""
+        number = self.best_trial
         if number is None:
             return None
-        swept = [other for other in self.sweeps.get(name, []) if other.state == COMPLETE]
-        return max([self.trials[name][number], *swept], key=lambda outcome: outcome.curve[-1])
+        swept = [other for other in self.sweep if other.state == COMPLETE]
+        return max([self.trials[number], *swept], key=lambda outcome: outcome.curve[-1])
 
-    def progress(
-        self, name: str, job: str, *, part: float = 0.0, outcome: Outcome | None = None
-    ) -> TuneProgress:
-        """Return where the search is, with a part of a job done."""
-        best = self.best(name)
-        done = sum(map(len, (*self.trials.values(), *self.sweeps.values()))) + len(self.runs)
-        return TuneProgress(
-            name,
-            job,
-            outcome,
-            best=None if best is None else best.value,
-            done=done + part,
-            total=len(self.trials) * (self.planned + len(SWEEP) - 1 + self.seeds),
-            seconds_left=self._seconds_left(),
+    @property
+    def done(self) -> int:
+        """Jobs that are done."""
+        return len(self.trials) + len(self.sweep) + len(self.runs)
+
+    @property
+    def total(self) -> int:
+        """Jobs from the first trial to the last seed."""
+        return self.planned + len(SWEEP) - 1 + self.seeds
+
+    def seconds_left(self) -> float | None:
+        """Estimate: each job that is left takes as long as the trials did."""
+        if not self.trials:
+            return None
+        whole = [trial.seconds for trial in self.trials if trial.state == COMPLETE]
+        trials = self.planned - len(self.trials)
+        later = self.total - self.done - trials
+        seconds = trials * mean(trial.seconds for trial in self.trials)
+        return seconds + (later * mean(whole) if whole else 0.0)
+
+    def describe(self) -> document.Study:
+        """Describe the search for ``results.json``."""
+        trials = tuple(_listed(number, trial) for number, trial in enumerate(self.trials))
+        number, best = self.best_trial, self.best
+        if number is None or best is None:
+            return document.Study(self.optimizer, trials)
+        tried = self.trials[number]
+        origin = "trial" if best is tried else "sweep"
+        swept = sorted([tried, *self.sweep], key=lambda trial: trial.lr)
+        return document.Study(
+            self.optimizer,
+            trials,
+            document.BestTrial(*astuple(_listed(number, best)), origin),
+            tuple(document.SweepPoint(trial.lr, trial.value) for trial in swept),
         )
 
-    def _seconds_left(self) -> float | None:
-        """Estimate: each job that is left takes as long as the optimizer's trials did."""
-        seconds = 0.0
-        for name, trials in self.trials.items():
-            if not trials:
-                return None
-            swept, trained = self.sweeps.get(name, []), [run["optimizer"] for run in self.runs]
-            whole = [trial.seconds for trial in trials if trial.state == COMPLETE]
-            runs = len(SWEEP) - 1 - len(swept) + self.seeds - trained.count(name)
-            seconds += (self.planned - len(trials)) * mean(trial.seconds for trial in trials)
-            seconds += runs * mean(whole) if whole else 0.0
-        return seconds
 
-    def study(self, name: str) -> dict[str, Any]:
-        """Describe an optimizer's search for ``results.json``."""
-        trials, number, best = self.trials[name], self.best_trial(name), self.best(name)
-        listed = [_listed(place, trial) for place, trial in enumerate(trials)]
-        study = {"optimizer": name, "trials": listed, "best": None, "lr_sweep": []}
-        if number is None or best is None:
-            return study
-        swept = sorted([trials[number], *self.sweeps[name]], key=lambda trial: trial.lr)
-        sweep = [{"lr": trial.lr, "val_auc": trial.value} for trial in swept]
-        origin = "trial" if best is trials[number] else "sweep"
-        return {**study, "best": {**_listed(number, best), "from": origin}, "lr_sweep": sweep}
-
-
-def _listed(number: int, trial: Outcome) -> dict[str, Any]:
-    """Describe a trial for ``results.json``."""
-    return {
-        "number": number,
-        "value": trial.value,
-        "state": trial.state,
-        "epochs": len(trial.curve),
-        "seconds": trial.seconds,
-        "params": trial.point,
-    }
-
-
-Listener = Callable[[TuneProgress], None]
+def _listed(number: int, trial: Outcome) -> document.Trial:
+    epochs = len(trial.curve)
+    return document.Trial(number, trial.value, trial.state, epochs, trial.seconds, trial.point)
 
 
 def tune(
@@ -192,17 +186,9 @@ def tune(
     check_request(names, settings, out=out, trials=trials, seeds=seeds, resume=resume)
     try:
         with locked(out):
-            search = _Search(
-                data,
-                names,
-                settings,
-                out=out,
-                trials=trials,
-                seeds=seeds,
-                threads=threads,
-                listener=listener or (lambda progress: None),
-            )
-            return search.go(command)
+            search = _Search(data, settings, out, threads, listener or (lambda progress: None))
+            search.begin(names, trials, seeds)
+            return search.go(trials, command)
     except KeyboardInterrupt:  # outside of a run; within one, fit says so itself
         raise InterruptedFitError from None
 
@@ -237,31 +223,33 @@ class _HopelessError(Exception):
     """Ends a run from within."""
 
 
+@dataclass
 class _Search:
-    def __init__(
-        self,
-        data: Dataset,
-        names: list[str],
-        settings: Settings,
-        *,
-        out: Path,
-        trials: int,
-        seeds: int,
-        threads: int | None,
-        listener: Listener,
-    ) -> None:
-        self.data, self.settings, self.out = data, settings, out
-        self.threads, self.listener = threads, listener
-        self.spaces = {
-            name: search_space(name, settings, find_lr(data, Rule(name), settings, threads=threads))
-            for name in names
-        }
-        self.frequency = typical_frequency(data)
-        self.storage = Storage(out / TRIALS, names, self._about())
+    data: Dataset
+    settings: Settings
+    out: Path
+    threads: int | None
+    listener: Listener
+
+    def begin(self, names: list[str], trials: int, seeds: int) -> None:
+        """Make the ranges; take up the trials that the folder holds."""
+        self.spaces = {name: self._space(name) for name in names}
+        self.frequency = typical_frequency(self.data)
+        self.storage = Storage(self.out / TRIALS, names, self._about())
         done = {name: self.storage.trials(name, space) for name, space in self.spaces.items()}
-        self.state = SearchState(trials, seeds, done)
+        self.studies = [Study(name, trials, seeds, done[name]) for name in names]
         if (most := max(map(len, done.values()))) > trials:
-            raise DataError(f"{out} holds {most} trials an optimizer: ask for as many or more")
+            raise DataError(f"{self.out} holds {most} trials an optimizer: ask for as many or more")
+
+    def _space(self, name: str) -> dict[str, Range]:
+        lr = find_lr(self.data, Rule(name), self.settings, threads=self.threads)
+        return search_space(name, self.settings, lr)
+
+    def _plain_spaces(self) -> dict[str, Any]:
+        return {
+            name: {setting: asdict(each) for setting, each in space.items()}
+            for name, space in self.spaces.items()
+        }
 
     def _about(self) -> dict[str, Any]:
         """Return what trials depend on."""
@@ -274,102 +262,67 @@ class _Search:
             "optimizers": sorted(self.spaces),
             "data": {**self.data.summary(), "fingerprint": self.data.fingerprint},
             "settings": settings,
-            "space": self._space(),
-        }
-
-    def _space(self) -> dict[str, Any]:
-        return {
-            name: {setting: asdict(each) for setting, each in space.items()}
-            for name, space in self.spaces.items()
+            "space": self._plain_spaces(),
         }
 
     # ---- the jobs --------------------------------------------------------------------------------
 
-    def go(self, command: str | None) -> dict[str, Any]:
+    def go(self, trials: int, command: str | None) -> dict[str, Any]:
         """Do all that is left; write and return the results."""
-        state = self.state
-        for number in range(state.planned):  # in turns, so that the time left is soon known
-            for name, trials in state.trials.items():
-                if len(trials) == number:
-                    self._trial(name)
-        for name in state.trials:
-            if (tried := state.best_trial(name)) is not None:
-                self._sweep(name, tried)
-                self._train_best(name, tried)
+        for number in range(trials):  # in turns, so that the time left is soon known
+            for study in self.studies:
+                if len(study.trials) == number:
+                    self._trial(study)
+        for study in self.studies:
+            if (tried := study.best_trial) is not None:
+                self._sweep(study, tried)
+                self._train_best(study, tried)
         results = describe(self.data, self.settings, self.threads, command)
-        results["runs"] = state.runs
-        results["tuning"] = {
-            "trials": state.planned,
-            "space": self._space(),
-            "typical_frequency": self.frequency,
-            "studies": [state.study(name) for name in state.trials],
-        }
+        results["runs"] = [run for study in self.studies for run in study.runs]
+        studies = tuple(study.describe() for study in self.studies)
+        tuning = document.Tuning(trials, self._plain_spaces(), self.frequency, studies)
+        results["tuning"] = written(tuning)
         write_json(self.out / RESULTS, results)
         return results
 
-    def _trial(self, name: str) -> None:
-        trials, space = self.state.trials[name], self.spaces[name]
+    def _trial(self, study: Study) -> None:
+        name, trials = study.optimizer, study.trials
+        space = self.spaces[name]
         point = propose(trials, space, self.settings.seed, name) if trials else default(space)
-        job = f"trial {len(trials) + 1} of {self.state.planned}"
-        outcome = self._try(name, point, job, [o.curve for o in trials if o.state == COMPLETE])
+        ended = [trial.curve for trial in trials if trial.state == COMPLETE]
+        job = f"trial {len(trials) + 1} of {study.planned}"
+        outcome = self._try(study, job, point, ended)
         self.storage.add(name, outcome, space, len(trials))
         trials.append(outcome)
-        self._tell(name, job, outcome=outcome)
+        self._tell(study, job, outcome=outcome)
 
-    def _sweep(self, name: str, number: int) -> None:
+    def _sweep(self, study: Study, number: int) -> None:
         """Vary the learning rate of the best trial, which itself need not be repeated."""
-        best = self.state.trials[name][number]
+        best = study.trials[number]
         rates = [best.lr * factor for factor in SWEEP]
         space = {"lr": Range(rates[0], rates[-1], best.lr)}
-        study = f"{name}: learning rates around trial {number}"
-        done = self.state.sweeps[name] = [
-            replace(outcome, point={**best.point, **outcome.point})
-            for outcome in self.storage.trials(study, space)
-        ]
-        for lr in [rate for rate in rates if rate != best.lr][len(done) :]:
+        title = f"{study.optimizer}: learning rates around trial {number}"
+        for outcome in self.storage.trials(title, space):
+            study.sweep.append(replace(outcome, point={**best.point, **outcome.point}))
+        for lr in [rate for rate in rates if rate != best.lr][len(study.sweep) :]:
             job = f"learning rate {lr:.3g}"
-            outcome = self._try(name, {**best.point, "lr": lr}, job)
-            self.storage.add(study, outcome, space, len(done))
-            done.append(outcome)
-            self._tell(name, job, outcome=outcome)
+            outcome = self._try(study, job, {**best.point, "lr": lr}, [])
+            self.storage.add(title, outcome, space, len(study.sweep))
+            study.sweep.append(outcome)
+            self._tell(study, job, outcome=outcome)
 
-    def _train_best(self, name: str, number: int) -> None:
-        """Train with the best settings, once per seed, and keep the models."""
-        best = self.state.best(name)
-        assert best is not None
-        rule, settings = apply(best.point, name, self.settings, self.frequency)
-        for seed in range(settings.seed, settings.seed + self.state.seeds):
-            job = f"best settings, seed {seed}"
-
-            def watch(progress: Progress, record: dict[str, Any], job: str = job) -> None:
-                self._tell(name, job, part=_part(progress, record))
-
-            _, record = fit(
-                self.data,
-                rule,
-                replace(settings, seed=seed),
-                threads=self.threads,
-                folder=self.out / MODELS / f"{name}-trial-{number}-lr-{best.lr:.4g}-seed-{seed}",
-                resume=True,
-                listener=watch,
-            )
-            self.state.runs.append(record)
-            self._tell(name, job)
-
-    def _try(
-        self, name: str, point: Point, job: str, others: list[list[float]] | None = None
-    ) -> Outcome:
+    def _try(self, study: Study, job: str, point: Point, others: list[list[float]]) -> Outcome:
         """Train with some settings; stop when trials that ended, if any are given, were better."""
-        rule, settings = apply(point, name, self.settings, self.frequency)
+        rule, settings = apply(point, study.optimizer, self.settings, self.frequency)
         curve: list[float] = []
 
         def watch(progress: Progress, record: dict[str, Any]) -> None:
-            self._tell(name, job, part=_part(progress, record))
+            self._tell(study, job, part=_part(progress, record))
             if len(record["epochs"]) == len(curve):
                 return
             curve.append(max(epoch["val_auc"] for epoch in record["epochs"]))
             fall = settings.epochs if settings.lr_decay == "linear" else None
-            if record["stopped"] is None and hopeless(curve, fall, others or []):
+            if record["stopped"] is None and hopeless(curve, fall, others):
                 raise _HopelessError
 
         start = time.perf_counter()
@@ -380,8 +333,44 @@ class _Search:
             state = PRUNED
         return Outcome(point, state, curve, time.perf_counter() - start)
 
-    def _tell(self, name: str, job: str, **more: Any) -> None:
-        self.listener(self.state.progress(name, job, **more))
+    def _train_best(self, study: Study, number: int) -> None:
+        """Train with the best settings, once per seed, and keep the models."""
+        name, best = study.optimizer, study.best
+        assert best is not None
+        rule, settings = apply(best.point, name, self.settings, self.frequency)
+        for seed in range(settings.seed, settings.seed + study.seeds):
+            job = f"best settings, seed {seed}"
+
+            def watch(progress: Progress, record: dict[str, Any], job: str = job) -> None:
+                self._tell(study, job, part=_part(progress, record))
+
+            _, record = fit(
+                self.data,
+                rule,
+                replace(settings, seed=seed),
+                threads=self.threads,
+                folder=self.out / MODELS / f"{name}-trial-{number}-lr-{best.lr:.4g}-seed-{seed}",
+                resume=True,
+                listener=watch,
+            )
+            study.runs.append(record)
+            self._tell(study, job)
+
+    def _tell(
+        self, study: Study, job: str, *, part: float = 0.0, outcome: Outcome | None = None
+    ) -> None:
+        """Report where the search is, with a part of a job done."""
+        left = [each.seconds_left() for each in self.studies]
+        told = TuneProgress(
+            study.optimizer,
+            job,
+            outcome,
+            best=None if study.best is None else study.best.value,
+            done=sum(each.done for each in self.studies) + part,
+            total=sum(each.total for each in self.studies),
+            seconds_left=None if None in left else sum(each or 0.0 for each in left),
+        )
+        self.listener(told)
 
 
 def _part(progress: Progress, record: dict[str, Any]) -> float:

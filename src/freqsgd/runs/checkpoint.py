@@ -36,7 +36,7 @@ __all__ = [
 
 MODEL = "model.safetensors"  # the file of a finished model
 
-FORMAT = 1
+FORMAT = 2  # 1: a run's best weights had a file of their own
 _HEAD = "head"  # the digest of all but the numbers, in the metadata
 _BLOCK = 1 << 24  # bytes that are read or written at a time
 _TYPES = {
@@ -160,8 +160,7 @@ def _damaged(path: Path, error: Exception) -> DataError:
 def _open(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """Return description and metadata of a file of the right length and format.
 
-    All but the numbers of the tensors is what was written: it is safe to make room for them. Files
-    of earlier versions do not tell, and are checked as a whole by :func:`load` alone.
+    All but the numbers of the tensors is what was written: it is safe to make room for them.
     """
     if not path.is_file():
         raise DataError(f"there is no {path}")
@@ -179,7 +178,7 @@ def _open(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
             f"{path} has format {found}, this version of freqsgd reads {FORMAT}: use the version "
             "that wrote it, or train again"
         )
-    if _HEAD in metadata and metadata[_HEAD] != _head(metadata["freqsgd"], shapes):
+    if metadata.get(_HEAD) != _head(metadata["freqsgd"], shapes):
         raise _changed(path)
     return description, metadata
 

@@ -15,11 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from freqsgd.errors import DataError
 from freqsgd.optimizers import Rule
-from freqsgd.runs import checkpoint
-from freqsgd.runs.resume import CHECKPOINT
-from freqsgd.runs.run import BEST, Run
+from freqsgd.runs.resume import in_parts, part_of
+from freqsgd.runs.run import Run
 
 __all__ = ["EpochRun", "Listener", "Progress"]
 
@@ -78,7 +76,6 @@ class EpochRun(Run):
         self.progress = Progress(steps=-(-len(rows) // batch_size))
         self.losses = np.zeros((self.progress.steps, *columns))
         self.best: dict[str, Tensor] = {}
-        self._best_digest: str | None = None  # of its file, which a checkpoint belongs to
 
     # ---- what is trained on what -----------------------------------------------------------------
 
@@ -166,11 +163,6 @@ class EpochRun(Run):
         if patience is None or self._is_best(epoch):
             record["best_epoch"] = progress.epoch
             self.best = {k: v.clone() for k, v in self.model.state_dict().items()}
-            if self.folder is not None:
-                about = {"epoch": progress.epoch}
-                self._best_digest = checkpoint.save(self.folder / BEST, self.best, about)
-        elif not self.best:  # it was killed when this very epoch was the best
-            raise self._not_its_own()
         if patience is not None and progress.epoch - record["best_epoch"] >= patience:
             record["stopped"] = "patience"
             record["still_learning"] = _still_learning(record["epochs"], record["best_epoch"])
@@ -205,30 +197,11 @@ class EpochRun(Run):
     # ---- checkpoints -----------------------------------------------------------------------------
 
     def _tensors(self) -> dict[str, Tensor]:
-        return {**super()._tensors(), "losses": torch.from_numpy(self.losses)}
+        losses = torch.from_numpy(self.losses)
+        return {**super()._tensors(), **in_parts(best=self.best), "losses": losses}
 
-    def _describe(self) -> dict[str, Any]:
-        return {**super()._describe(), "best": self._best_digest}
-
-    def _load(self, folder: Path) -> dict[str, Any]:
-        saved = super()._load(folder)
-        if self.record["best_epoch"] is not None:
-            self.best, best = checkpoint.load(folder / BEST)
-            self._best_digest = checkpoint.digest(folder / BEST)
-            if best.get("epoch") == self.progress.epoch + 1:
-                # Killed between the two files: the epoch is taken again, and is the best again.
-                self.best = {}
-            elif (
-                best.get("epoch") != self.record["best_epoch"] or saved["best"] != self._best_digest
-            ):
-                raise self._not_its_own()
-        return saved
-
-    def _not_its_own(self) -> DataError:
-        return DataError(
-            f"{self.folder}: {BEST} is not of the run that {CHECKPOINT} is of: restore both, or "
-            "train again in another folder"
-        )
+    def _go_on(self, tensors: dict[str, Tensor], saved: dict[str, Any]) -> None:
+        self.best = part_of(tensors, "best")
 
 
 def _still_learning(epochs: list[dict[str, Any]], best: int) -> bool:

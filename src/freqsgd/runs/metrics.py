@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freqsgd.documents import written
+from freqsgd.documents.results import Day, Window
 from freqsgd.tables.streaming_metrics import Tally, normalized, ranked
 
 CLASSES = ("head", "torso", "tail")
@@ -158,22 +160,18 @@ class Progressive:
         return normalized(float(loss) / self.examples, self.positives, self.examples)
 
     def _end_window(self, seconds: float) -> None:
-        whole = {f"lifetime_{key}": value for key, value in self.lifetime().items()}
+        whole = {f"lifetime_{name}": value for name, value in self.lifetime().items()}
         del whole["lifetime_loss"]
-        window = self._tallies["window"]
-        self.windows.append(
-            {"examples": self.examples, **window.metrics(), **whole, "seconds": seconds}
-        )
-        window.clear()
+        metrics = self._tallies["window"].metrics()
+        self.windows.append(written(Window(self.examples, **metrics, **whole, seconds=seconds)))
+        self._tallies["window"].clear()
 
     def _end_day(self) -> None:
         self._fold()
-        day = self._tallies["day"]
-        examples = sum(day.counts)
-        if examples:
-            name = self._names[self._day]
-            self.of_days.append({"day": name, "examples": examples, **day.metrics()})
-        day.clear()
+        tally = self._tallies["day"]
+        if examples := sum(tally.counts):
+            self.of_days.append(written(Day(self._names[self._day], examples, **tally.metrics())))
+        tally.clear()
 
     def _fold(self) -> None:
         latest = self._tallies["latest"]
@@ -193,18 +191,13 @@ class Progressive:
         }
 
     @property
-    def state(self) -> dict[str, Any]:
-        """What else it must be told to go on, as JSON has it."""
-        return {
-            "examples": self.examples,
-            "positives": self.positives,
-            "windows": self.windows,
-            "of_days": self.of_days,
-            "day": self._day,
-        }
+    def state(self) -> dict[str, int]:
+        """What else it must be told to go on, beside the windows and days that have ended."""
+        return {"examples": self.examples, "positives": self.positives, "day": self._day}
 
-    def load(self, state: dict[str, Any]) -> None:
+    def load(
+        self, state: dict[str, int], windows: list[dict[str, Any]], days: list[dict[str, Any]]
+    ) -> None:
         """Go on from a state; its sums have been loaded into :attr:`sums`."""
         self.examples, self.positives = state["examples"], state["positives"]
-        self.windows, self.of_days = state["windows"], state["of_days"]
-        self._day = state["day"]
+        self._day, self.windows, self.of_days = state["day"], windows, days

@@ -14,7 +14,6 @@ from freqsgd.runs.checkpoint import MODEL
 
 CHECKPOINT = "checkpoint.safetensors"
 _FREE = ("checkpoint_steps", "checkpoint_examples")  # options that do not change the result
-_BEFORE = {"count": "occurrence"}  # what holds for files that are older than the option
 
 
 def used_for(folder: Path, resume: bool) -> str | None:
@@ -75,7 +74,7 @@ def check_options(
         then, now: options by name; some may be dicts of others
         whole_names: name an option of a dict after both, as in "settings dim"
     """
-    then, now = (_BEFORE | _flat(each, whole_names) for each in (then, now))
+    then, now = (_flat(each, whole_names) for each in (then, now))
     for name in now | then:
         if name not in _FREE and now.get(name) != then.get(name):
             raise DataError(

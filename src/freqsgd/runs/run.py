@@ -20,9 +20,7 @@ from freqsgd.runs import checkpoint
 from freqsgd.runs.checkpoint import MODEL
 from freqsgd.runs.resume import CHECKPOINT, check_same, in_parts, part_of, refusing_others, used_for
 
-__all__ = ["BEST", "Interrupt", "Run", "check_loss", "constant_loss"]
-
-BEST = "best.safetensors"
+__all__ = ["Interrupt", "Run", "check_loss", "constant_loss"]
 
 
 class AnyEngine(Protocol):
@@ -226,8 +224,7 @@ class Run(ABC):
     def clean_up(self) -> None:
         """Remove what a finished run needs no longer."""
         if self.folder is not None and self.leads:
-            left = self.folder / CHECKPOINT, self.folder / BEST, *self.folder.glob(".*.tmp")
-            for path in left:
+            for path in (self.folder / CHECKPOINT, *self.folder.glob(".*.tmp")):
                 path.unlink(missing_ok=True)
 
     # ---- checkpoints -----------------------------------------------------------------------------
@@ -252,21 +249,24 @@ class Run(ABC):
         if self.folder is not None:
             checkpoint.save(self.folder / CHECKPOINT, self._tensors(), self._describe())
 
-    def _read(self, path: Path) -> dict[str, Any]:
-        """Read a checkpoint's tensors into place; return its description."""
+    def _read(self, path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Read a checkpoint, its tensors into place; return these and its description."""
         tensors, saved = checkpoint.load(path, self._tensors())
         if tensors:
             self.model.load_state_dict(part_of(tensors, "model"))
             state = part_of(tensors, "optimizer")
             self.engine.load_state(state, saved["samples"], saved["steps"])
-        return saved
+        return tensors, saved
 
-    def _load(self, folder: Path) -> dict[str, Any]:
-        """Continue from the folder's checkpoint; return its description."""
-        saved = self._read(folder / CHECKPOINT)
+    def _load(self, folder: Path) -> None:
+        """Continue from the folder's checkpoint."""
+        tensors, saved = self._read(folder / CHECKPOINT)
         self.progress = type(self.progress)(**saved["progress"])
         self.record = saved["record"]
-        return saved
+        self._go_on(tensors, saved)
+
+    def _go_on(self, tensors: dict[str, Tensor], saved: dict[str, Any]) -> None:  # noqa: B027
+        """Take what else a checkpoint holds."""
 
 
 class Interrupt:

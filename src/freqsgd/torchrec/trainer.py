@@ -255,14 +255,14 @@ class ShardedRun(StreamRun):
             remove_others(folder, None if self._shards is None else self._shards["folder"])
         dist.barrier()
 
-    def _read(self, path: Path) -> dict[str, Any]:
+    def _read(self, path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Go on from a checkpoint, of any number of ranks."""
         loaded, saved = checkpoint.load(path, self._tallies())
         if loaded:
             self._load_rows(path, part_of(loaded, "model"), saved)
             self._samples = saved["samples"]
             self.rates.load_state_dict({"steps": saved["steps"], "lr": self.rule.law.lr})
-        return saved
+        return loaded, saved
 
     def load_model(self, folder: Path) -> None:
         """Take the model of a run that came to its end."""
