@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -173,7 +172,9 @@ def squared_norms(model: FM, data: Dataset) -> tuple[NDArray[np.float64], NDArra
     """
     weight, rows = model.tokens.weight, data.splits.train
     total = torch.zeros(weight.shape, dtype=torch.float64)
-    with _as_it_predicts(model):
+    training = model.training
+    model.eval()
+    try:
         for first in range(0, len(rows), _BLOCK):
             some = rows[first : first + _BLOCK]
             times = None if data.weights is None else torch.from_numpy(data.weights[some])
@@ -185,18 +186,10 @@ def squared_norms(model: FM, data: Dataset) -> tuple[NDArray[np.float64], NDArra
             )
             (found,) = torch.autograd.grad(loss / len(rows), [weight])
             total.index_add_(0, found._indices()[0], found._values().double())
-    squares = total.square_()
-    return squares[:, :-1].sum(1).numpy(), squares[:, -1].numpy()
-
-
-@contextmanager
-def _as_it_predicts(model: FM) -> Iterator[None]:
-    training = model.training
-    model.eval()
-    try:
-        yield
     finally:
         model.train(training)
+    squares = total.square_()
+    return squares[:, :-1].sum(1).numpy(), squares[:, -1].numpy()
 
 
 def buckets(counts: NDArray[Any]) -> list[tuple[int, int, NDArray[np.int64]]]:
@@ -232,11 +225,8 @@ def bucket_norms(
         means: dict[str, Any] = {"from": low, "to": high, "tokens": len(tokens)}
         for name, norm2 in zip(("norm2", "linear2"), norms, strict=True):
             of_tokens, p = norm2[tokens], counts[tokens] / samples
-            means[name] = _finite(of_tokens.mean())
-            means[f"{name}_per_occurrence"] = _finite((of_tokens / p**2).mean())
+            pair = float(of_tokens.mean()), float((of_tokens / p**2).mean())
+            for key, mean in zip((name, f"{name}_per_occurrence"), pair, strict=True):
+                means[key] = mean if math.isfinite(mean) else None
         found.append(means)
     return found
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
+from typing import Any
 
 from freqsgd.errors import DataError
 from freqsgd.optimizers import WIDE, Rule
@@ -171,7 +172,8 @@ def _most(plan: MemoryPlan, name: str, available: int) -> int:
     """Return the largest value of one of the plan's numbers that fits; 0 if none does."""
 
     def exceeds(value: int) -> bool:
-        return replace(plan, **{name: value}).total > available
+        change: dict[str, Any] = {name: value}
+        return replace(plan, **change).total > available
 
     return bisect_left(range(1, getattr(plan, name)), True, key=exceeds)
 

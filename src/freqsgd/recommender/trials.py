@@ -20,6 +20,13 @@ from freqsgd.files import read_json, replacing
 from freqsgd.recommender.search_space import Point, Range, parameters, suggest
 from freqsgd.runs.resume import check_options
 
+try:
+    import optuna
+    import sqlalchemy.exc
+    import sqlalchemy.pool
+except ModuleNotFoundError:
+    optuna = None
+
 COMPLETE, PRUNED, DIVERGED = "complete", "pruned", "diverged"
 _WORST = 0.0  # what the search takes for the AUC of a diverged trial
 
@@ -63,8 +70,6 @@ def propose(history: Sequence[Outcome], space: Mapping[str, Range], seed: int, n
     It follows from the trials, the seed and the name alone, so that a trial which was cut off is
     the same when it is taken again.
     """
-    import optuna
-
     entropy = np.random.SeedSequence([seed, zlib.crc32(name.encode()), len(history)])
     sampler = optuna.samplers.TPESampler(seed=int(entropy.generate_state(1)[0]), multivariate=True)
     study = optuna.create_study(direction="maximize", sampler=sampler)
@@ -74,8 +79,6 @@ def propose(history: Sequence[Outcome], space: Mapping[str, Range], seed: int, n
 
 def freeze(outcome: Outcome, space: Mapping[str, Range]) -> Any:
     """Return a trial of Optuna's; a diverged one has a value, for TPE ignores failed ones."""
-    import optuna
-
     given = parameters(outcome.point, space)
     trial = optuna.trial.FixedTrial(given)
     suggest(trial, space)
@@ -92,8 +95,6 @@ def freeze(outcome: Outcome, space: Mapping[str, Range]) -> Any:
 
 def thaw(trial: Any, space: Mapping[str, Range]) -> Outcome:
     """Undo :func:`freeze`."""
-    import optuna
-
     return Outcome(
         suggest(optuna.trial.FixedTrial(trial.params), space),
         state=trial.user_attrs["state"],
@@ -134,10 +135,8 @@ _ABOUT = "freqsgd"  # the attribute of a study that says what its trials depend 
 
 def need_optuna() -> None:
     """Say what to install if Optuna is missing; keep it quiet if it is there."""
-    try:
-        import optuna
-    except ModuleNotFoundError as missing:
-        raise DataError("tuning needs optuna: pip install 'freqsgd[tune]'") from missing
+    if optuna is None:
+        raise DataError("tuning needs optuna: pip install 'freqsgd[tune]'")
     optuna.logging.set_verbosity(logging.ERROR)
 
 
@@ -187,8 +186,6 @@ class Storage:
             found.add_trial(freeze(outcome, space))
 
     def _study(self, name: str) -> Any:
-        import optuna
-
         return optuna.create_study(
             storage=self._storage, study_name=name, direction="maximize", load_if_exists=True
         )
@@ -213,8 +210,6 @@ class Storage:
 
     def _check_same(self, about: dict[str, Any]) -> None:
         """Refuse trials of other optimizers, data, settings or ranges."""
-        import optuna
-
         saved = [
             read_json(summary.user_attrs[_ABOUT], dict)
             for summary in optuna.get_all_study_summaries(self._storage)
@@ -227,9 +222,6 @@ class Storage:
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """Say which file it was that could not be read or written."""
-        import optuna
-        import sqlalchemy.exc
-
         try:
             yield
         except DataError:
@@ -247,11 +239,8 @@ class Storage:
 
 
 def _open(path: Path) -> Any:
-    import optuna
-    from sqlalchemy.pool import NullPool
-
     options = {
         "creator": partial(sqlite3.connect, path),  # a URL would not take every path
-        "poolclass": NullPool,  # so that the file is closed after each use
+        "poolclass": sqlalchemy.pool.NullPool,  # so that the file is closed after each use
     }
     return optuna.storages.RDBStorage(f"sqlite:///{TRIALS}", engine_kwargs=options)

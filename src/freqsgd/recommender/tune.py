@@ -141,7 +141,7 @@ class Study:
         return document.Study(
             self.optimizer,
             trials,
-            document.BestTrial(*astuple(_listed(number, best)), origin),
+            document.BestTrial(*astuple(_listed(number, best)), origin=origin),
             tuple(document.SweepPoint(trial.lr, trial.value) for trial in swept),
         )
 

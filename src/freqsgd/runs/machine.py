@@ -9,20 +9,25 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from freqsgd.documents import written
+from freqsgd.documents.results import Machine
+
 __all__ = ["available_memory", "describe_machine", "forget_peak", "peak_memory"]
 
 
 def describe_machine(threads: int | None = None) -> dict[str, Any]:
-    """Processor, cores and versions, as ``results.json`` has them; threads: None for torch's."""
+    """Return processor, cores and versions, as ``results.json`` has them."""
     import torch
 
-    return {
-        "cpu": _processor(),
-        "cores": os.cpu_count(),
-        "threads": threads or torch.get_num_threads(),
-        "torch": str(torch.__version__),
-        "python": platform.python_version(),
-    }
+    return written(
+        Machine(
+            cpu=_processor(),
+            cores=os.cpu_count(),
+            threads=threads or torch.get_num_threads(),
+            torch=str(torch.__version__),
+            python=platform.python_version(),
+        )
+    )
 
 
 def _processor() -> str:
@@ -42,8 +47,8 @@ _FILES = {  # limit, use, and the part of the use that is files and can be given
 
 def available_memory(root: Path = Path("/")) -> int | None:
     """Return the bytes that machine and control groups leave this process; None if unknown."""
-    found = [*_of_machine(root), *_of_groups(root)]
-    return min(found) if found else None
+    of_machine = _kilobytes(root / "proc/meminfo", "MemAvailable:")
+    return min([*of_machine, *_of_groups(root)], default=None)
 
 
 def forget_peak() -> None:
@@ -55,10 +60,6 @@ def forget_peak() -> None:
 def peak_memory() -> int | None:
     """Return the most that this process has held since :func:`forget_peak`, if known."""
     return next(_kilobytes(Path("/proc/self/status"), "VmHWM:"), None)
-
-
-def _of_machine(root: Path) -> Iterator[int]:
-    return _kilobytes(root / "proc/meminfo", "MemAvailable:")
 
 
 def _of_groups(root: Path) -> Iterator[int]:
