@@ -86,13 +86,7 @@ def fit_stream(
 class StreamRun(Run):
     """A pass from its start, or from where it was left, to its end.
 
-    Args:
-        stream: the examples
-        rule: the optimizer, as it is used: with its cap
-        settings: everything else
-        plan: windows, checkpoints and days of evaluation
-        folder: keeps checkpoints while it lasts, and the model in the end
-        threads: of the kernels
+    The arguments are those of :func:`fit_stream`; the rule is used as it is, without another cap.
     """
 
     settings: Settings
@@ -241,14 +235,15 @@ class StreamRun(Run):
         check_loss(found, constant, self.steps - 1, "a constant prediction")
 
     def _batches(self, first: int, last: int) -> Iterator[Batch]:
-        """Yield the examples of some days, from where to go on."""
-        with closing(cast(Any, self.stream.chunks(first, last, self.position))) as chunks:
-            yield from batches(self._counted(chunks), self.settings.batch_size)
+        """Yield the examples of some days, from where to go on; count malformed rows."""
 
-    def _counted(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-        for chunk in chunks:
-            self.dropped = chunk.dropped
-            yield chunk
+        def counted(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+            for chunk in chunks:
+                self.dropped = chunk.dropped
+                yield chunk
+
+        with closing(cast(Any, self.stream.chunks(first, last, self.position))) as chunks:
+            yield from batches(counted(chunks), self.settings.batch_size)
 
     def _end_diverged(self) -> None:
         self.progressive.end(self.progress.seconds)

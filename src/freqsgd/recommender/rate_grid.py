@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import shutil
 from collections.abc import Callable
@@ -14,10 +12,11 @@ from typing import Any
 from freqsgd.documents import written
 from freqsgd.documents.results import Tried
 from freqsgd.errors import DataError
-from freqsgd.files import make_folder, read_json, write_json
+from freqsgd.files import make_folder
 from freqsgd.optimizers import Rule
+from freqsgd.runs import checkpoint
 from freqsgd.runs.documents import MODELS
-from freqsgd.runs.resume import check_options
+from freqsgd.runs.resume import check_options, refusing_others
 
 __all__ = ["candidates", "capped"]
 
@@ -136,7 +135,7 @@ class RateStore:
         """
         if self._folder is None:
             return
-        found = set(self._folder.glob(f"{RATES}/{rules[0].optimizer}-[0-9]*.json"))
+        found = set(self._folder.glob(f"{RATES}/{rules[0].optimizer}-[0-9]*.safetensors"))
         if found != {_record_of(self.place(rule)) for rule in rules[: len(found)]}:
             rates = ", ".join(sorted(path.stem for path in found))
             raise DataError(
@@ -149,24 +148,20 @@ class RateStore:
         if path is None or not path.exists():
             return None
         try:
-            saved = read_json(path.read_bytes(), dict)
+            saved = checkpoint.load(path)[1]
+        except DataError as error:
+            raise DataError(f"{error}: remove it to run this rate again") from error
+        with refusing_others(path):
+            check_options(path, saved["asked"], {**self._shared, **rule.plain})
             record: dict[str, Any] = saved["record"]
-            then: dict[str, Any] = dict(saved["asked"])
-            if saved["checksum"] != _checksum(then, record):
-                raise ValueError("it was changed after it was written")
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise DataError(
-                f"{path} is damaged ({error}): remove it to run this rate again"
-            ) from error
-        check_options(path, then, self._asked(rule))
         return record
 
     def keep(self, rule: Rule, record: dict[str, Any]) -> None:
         """Write the record of a rate that is finished."""
-        asked, path = self._asked(rule), _record_of(self.place(rule))
+        path = _record_of(self.place(rule))
         if path is not None:
-            content = {"asked": asked, "record": record, "checksum": _checksum(asked, record)}
-            write_json(path, content)
+            make_folder(path.parent)
+            checkpoint.save(path, {}, {"asked": {**self._shared, **rule.plain}, "record": record})
 
     def settle(self, rule: Rule, best: bool) -> None:
         """Make a finished rate's folder that of the model if it is the best; else remove it."""
@@ -181,17 +176,6 @@ class RateStore:
         else:
             shutil.rmtree(place)
 
-    def _asked(self, rule: Rule) -> dict[str, Any]:
-        """Return options as JSON reads them back."""
-        asked: dict[str, Any] = json.loads(json.dumps({**self._shared, **rule.plain}))
-        return asked
-
 
 def _record_of(place: Path | None) -> Path | None:
-    return place and place.with_name(f"{place.name}.json")
-
-
-def _checksum(asked: dict[str, Any], record: dict[str, Any]) -> str:
-    """Tell what is asked for and the record from others."""
-    text = json.dumps([asked, record], sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return place and place.with_name(f"{place.name}.safetensors")

@@ -10,7 +10,7 @@ from statistics import mean
 from typing import Any
 
 import torch
-from msgspec.structs import astuple
+from msgspec import structs
 
 from freqsgd.documents import results as document
 from freqsgd.documents import written
@@ -136,12 +136,13 @@ class Study:
         if number is None or best is None:
             return document.Study(self.optimizer, trials)
         tried = self.trials[number]
-        origin = "trial" if best is tried else "sweep"
+        told = structs.asdict(_listed(number, best))
+        told["origin"] = "trial" if best is tried else "sweep"
         swept = sorted([tried, *self.sweep], key=lambda trial: trial.lr)
         return document.Study(
             self.optimizer,
             trials,
-            document.BestTrial(*astuple(_listed(number, best)), origin=origin),
+            document.BestTrial(**told),
             tuple(document.SweepPoint(trial.lr, trial.value) for trial in swept),
         )
 

@@ -112,7 +112,7 @@ def load(
         into: tensors to read into where name, shape and type agree; others are new
     """
     description, metadata = _open(path)
-    found = _Digest(metadata["freqsgd"])
+    found = _digest(metadata["freqsgd"])
     try:
         with path.open("rb") as file:
             tensors = _read(file, into or {}, found)
@@ -128,12 +128,12 @@ def read_in_blocks(path: Path) -> Iterator[tuple[str, int, Tensor]]:
     That the file was not changed is known when the last block was taken, and refused then.
     """
     _, metadata = _open(path)
-    found = _Digest(metadata["freqsgd"])
+    found = _digest(metadata["freqsgd"])
     with safe_open(path, framework="pt") as file:
         for name in sorted(file.keys()):
             tensor = file.get_slice(name)
             shape, kind = tensor.get_shape(), _BY_NAME[tensor.get_dtype()]
-            found.name(name, kind, shape)
+            found.update(_named(name, kind, shape))
             some = max(_BLOCK // (kind.itemsize * prod(shape[1:])), 1)
             for first in range(0, shape[0], some):
                 rows: Tensor = tensor[first : first + some]
@@ -143,9 +143,9 @@ def read_in_blocks(path: Path) -> Iterator[tuple[str, int, Tensor]]:
     _check(path, metadata, found)
 
 
-def _check(path: Path, metadata: Mapping[str, str], found: _Digest) -> None:
+def _check(path: Path, metadata: Mapping[str, str], found: Any) -> None:
     """Refuse content that is not what was written."""
-    if metadata.get("digest") != found.text():
+    if metadata.get("digest") != found.hexdigest():
         raise _changed(path)
 
 
@@ -184,27 +184,27 @@ def _open(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def _write(file: BufferedWriter, tensors: dict[str, Tensor], text: str) -> str:
-    digest = _Digest(text)
-    file.write(_header(tensors, text, digest.text()))  # of the right length
+    digest = _digest(text)
+    file.write(_header(tensors, text, digest.hexdigest()))  # of the right length
     with ThreadPoolExecutor(1) as pool:  # the digest is computed while the disk is busy
         for name in sorted(tensors):
-            pool.submit(digest.name, name, tensors[name].dtype, tensors[name].shape)
+            pool.submit(digest.update, _named(name, tensors[name].dtype, tensors[name].shape))
             for block in _blocks(tensors[name]):
                 pool.submit(digest.update, block)
         for name in _order(tensors):
             for block in _blocks(tensors[name]):
                 file.write(block)
     file.seek(0)
-    file.write(_header(tensors, text, digest.text()))
-    return digest.text()
+    file.write(_header(tensors, text, digest.hexdigest()))
+    return digest.hexdigest()
 
 
 def _head(text: str, shapes: Mapping[str, tuple[torch.dtype, Sequence[int]]]) -> str:
     """Tell the description and the names, types and shapes of tensors from others."""
-    digest = _Digest(text)
+    digest = _digest(text)
     for name in sorted(shapes):
-        digest.name(name, *shapes[name])
-    return digest.text()
+        digest.update(_named(name, *shapes[name]))
+    return digest.hexdigest()
 
 
 def _order(tensors: Mapping[str, Tensor]) -> list[str]:
@@ -227,7 +227,7 @@ def _header(tensors: dict[str, Tensor], text: str, digest: str) -> bytes:
     return len(header).to_bytes(8, "little") + header
 
 
-def _read(file: BufferedReader, into: Mapping[str, Tensor], digest: _Digest) -> dict[str, Tensor]:
+def _read(file: BufferedReader, into: Mapping[str, Tensor], digest: Any) -> dict[str, Tensor]:
     header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
     first = file.tell()
     tensors = {}
@@ -235,7 +235,7 @@ def _read(file: BufferedReader, into: Mapping[str, Tensor], digest: _Digest) -> 
         for name in sorted(header.keys() - {"__metadata__"}):
             about = header[name]
             tensors[name] = tensor = _place(name, about, into)
-            pool.submit(digest.name, name, tensor.dtype, tensor.shape)
+            pool.submit(digest.update, _named(name, tensor.dtype, tensor.shape))
             file.seek(first + about["data_offsets"][0])
             for block in _blocks(tensor):
                 if file.readinto(block) != len(block):
@@ -260,17 +260,11 @@ def _blocks(tensor: Tensor) -> Iterable[memoryview]:
     return (flat[start : start + _BLOCK] for start in range(0, len(flat), _BLOCK))
 
 
-class _Digest:
-    """Tells content from other content."""
+def _digest(text: str) -> Any:
+    """Begin the digest of a file with its description."""
+    return hashlib.blake2b(text.encode(), digest_size=16)
 
-    def __init__(self, text: str) -> None:
-        self._hash = hashlib.blake2b(text.encode(), digest_size=16)
 
-    def name(self, name: str, kind: torch.dtype, shape: Sequence[int]) -> None:
-        self._hash.update(f"{name} {kind} {tuple(shape)}".encode())
-
-    def update(self, block: memoryview) -> None:
-        self._hash.update(block)
-
-    def text(self) -> str:
-        return self._hash.hexdigest()
+def _named(name: str, kind: torch.dtype, shape: Sequence[int]) -> bytes:
+    """Tell a tensor from others, but for its numbers."""
+    return f"{name} {kind} {tuple(shape)}".encode()
