@@ -57,10 +57,10 @@ def compare(
         data: samples and their splits, a text to learn word vectors from, or a stream to learn in
             one pass
         rules: the optimizers
-        settings: what they share; or one for each, of one model and size. ``TextSettings`` for
-            a text
+        settings: shared settings, or one for each optimizer, of one model and size;
+            ``TextSettings`` for a text
         plan: windows, checkpoints and evaluation days of one pass
-        threads: of the kernels
+        threads: maximum for the kernels
         out: a folder for results and models; written after each optimizer
         resume: go on where a comparison with the same options ended
         listener: called some times a second with the progress and record of the current run
@@ -133,7 +133,7 @@ def _check_stream(
 
 
 def _asked(stream: Stream, settings: AnySettings, plan: Pass) -> dict[str, Any]:
-    """Return what decides on the results of one pass, whatever the rate."""
+    """Return the options that results of one pass depend on, whatever the rate."""
     assert isinstance(settings, Settings)
     how = {**settings.of_one_pass, **asdict(plan)}
     del how["checkpoint_examples"]

@@ -10,7 +10,7 @@ Count = Annotated[int, Meta(ge=1)]
 
 
 class Dataset(Struct, frozen=True):
-    """What was trained on: samples, text or a stream."""
+    """The training data: samples, text or a stream."""
 
     name: str | None = None
     kind: str | None = None  # "text", "stream", or none for samples
@@ -27,7 +27,7 @@ class Dataset(Struct, frozen=True):
 
 
 class Model(Struct, frozen=True):
-    """What was trained."""
+    """The model that was trained."""
 
     name: str | None = None
     dim: int | None = None
@@ -38,7 +38,7 @@ class Model(Struct, frozen=True):
 
 
 class Machine(Struct, frozen=True):
-    """Where it was trained."""
+    """The machine that trained."""
 
     cpu: str | None = None
     cores: int | None = None
@@ -48,7 +48,7 @@ class Machine(Struct, frozen=True):
 
 
 class Epoch(Struct, frozen=True):
-    """What was measured at the end of one epoch."""
+    """Measurements at the end of an epoch."""
 
     epoch: int
     train_loss: float | None = None
@@ -90,7 +90,7 @@ class Window(Struct, frozen=True):
 
 
 class Day(Struct, frozen=True):
-    """A day that was learned from, scored before it was learned."""
+    """A training day of a stream, scored before it was learned."""
 
     day: str
     examples: float | None = None
@@ -101,7 +101,7 @@ class Day(Struct, frozen=True):
 
 
 class Tried(Struct, frozen=True):
-    """A learning rate that a search over a stream tried, and what it came to."""
+    """A learning rate that was tried on a stream, and its result."""
 
     lr: float
     train_ne: float | None = None
@@ -134,7 +134,7 @@ class Gradients(Struct, frozen=True):
 
 
 class Relation(Struct, frozen=True):
-    """How second moments relate to counts after an epoch."""
+    """The relation of second moments to counts after an epoch."""
 
     epoch: int
     tokens: int | None = None
@@ -156,7 +156,7 @@ class Scatter(Struct, frozen=True):
 
 
 class RunDiagnosis(Struct, frozen=True):
-    """What ``compare --diagnose`` found in a run."""
+    """Diagnosis of a run by ``compare --diagnose``."""
 
     gradients: tuple[Gradients, ...] = ()
     moments: tuple[Relation, ...] = ()
@@ -164,7 +164,7 @@ class RunDiagnosis(Struct, frozen=True):
 
 
 class Diagnosis(Struct, frozen=True):
-    """What the diagnoses of all runs have in common."""
+    """The part of the diagnosis that all runs share."""
 
     fields: tuple[str, ...] = ()
     prediction: tuple[TokenBucket, ...] = ()
@@ -193,7 +193,7 @@ class BestTrial(Trial, frozen=True):
 
 
 class SweepPoint(Struct, frozen=True):
-    """A learning rate, all else as in the best trial."""
+    """A learning rate that was tried with the other settings of the best trial."""
 
     lr: float
     val_auc: float | None = None
@@ -209,7 +209,7 @@ class Study(Struct, frozen=True):
 
 
 class Tuning(Struct, frozen=True):
-    """What ``freqsgd tune`` searched."""
+    """The search of ``freqsgd tune``."""
 
     trials: int | None = None
     space: dict[str, Any] = {}
@@ -279,7 +279,7 @@ class Run(Struct, frozen=True):
 
 
 class Results(Struct, frozen=True):
-    """All runs, and what they have in common."""
+    """All runs, and the data and model that they share."""
 
     schema: int
     runs: Annotated[tuple[Run, ...], Meta(min_length=1)]

@@ -1,4 +1,4 @@
-"""New models, and training them with the kernels, on the module's own tensors."""
+"""New models, and the engines that train a module's own tensors with the kernels."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class Engine(Predictor):
     Args:
         model: trained in place; float32, on the CPU
         rule: the optimizer
-        batch_size: samples of a step
-        threads: that the kernels use at most (default: torch's number); on a busy machine they may
-            use one. The result does not depend on it
-        frequencies: of each row, per sample; for fasgd
-        expected: samples that will come, where that is known: counters that might not hold them in
-            32 bits have 64 from the start, and need not be made anew on the way
+        batch_size: samples per step
+        threads: maximum for the kernels (default: torch's number); on a busy machine they may use
+            one. The result does not depend on it
+        frequencies: frequency of each row, per sample; for fasgd
+        expected: number of samples that will come, if known: counters that could overflow 32 bits
+            then have 64 from the start
 
     Attributes:
         samples, steps: taken so far
-        torch_threads: that torch's operators use, where the result depends on them
+        torch_threads: number of threads of torch's operators, where the result depends on it
     """
 
     torch_threads: int | None = None
@@ -77,12 +77,12 @@ class Engine(Predictor):
 
     @property
     def state(self) -> dict[str, Tensor]:
-        """What the optimizer keeps, by name."""
+        """The optimizer's state, by name."""
         return self._state
 
     @property
     def state_bytes(self) -> int:
-        """Bytes that the optimizer keeps beside the weights."""
+        """Bytes of the optimizer's state."""
         return sum(tensor.nbytes for tensor in self.state.values())
 
     def train(
@@ -225,7 +225,7 @@ class DeepEngine(DeepPredictor, Engine):
 
     @property
     def state(self) -> dict[str, Tensor]:
-        """What the optimizers keep, by name."""
+        """The state of both optimizers, by name."""
         state = dict(self._state)
         for number, values in self._optimizer.state_dict()["state"].items():
             for name, value in values.items():
@@ -340,7 +340,7 @@ def build_model(data: Dataset, settings: Settings) -> FM:
 
 
 def frequencies_for(data: Dataset, rule: Rule) -> Tensor | None:
-    """What a rule must be told of frequencies, if anything."""
+    """Return the frequency of each row, for a rule that needs them."""
     if not rule.facts.needs_frequencies:
         return None
     return torch.from_numpy(np.maximum(data.token_counts, 1) / len(data.splits.train)).float()
@@ -354,7 +354,7 @@ def _check_floats(name: str, array: NDArray[Any] | None, of: str, count: int) ->
 
 
 def _mark_type(rule: Rule, counted: int) -> torch.dtype:
-    """Return the type of counts that could come so far, or of marks alone."""
+    """Return the type that holds such counts, or marks alone."""
     if rule.halflife is not None:
         return torch.float64
     return torch.int64 if rule.counts and counted >= WIDE else torch.int32
@@ -383,7 +383,7 @@ def _new_state(
 
 
 def _buffers(model: FM, batch_size: int) -> dict[str, NDArray[Any]]:
-    """Allocate what passes from the first phase of a step to the second."""
+    """Allocate the arrays that the first phase of a step fills for the second."""
     return {
         "rows": np.empty((len(model.columns_start), batch_size), np.int64),
         "sums": np.empty((batch_size, model.dim), np.float32),

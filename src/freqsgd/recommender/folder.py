@@ -17,16 +17,16 @@ from freqsgd.tables.encoder import DESCRIPTION, TOKENS, Description, Encoder
 from freqsgd.tables.fields import Field
 from freqsgd.tables.hashing import HashEncoder, open_encoder
 
-OPTIMIZER = "optimizer.safetensors"  # what an estimator needs to go on
+OPTIMIZER = "optimizer.safetensors"  # from which an estimator continues training
 ENCODER = "encoder"  # the checksum of the token dictionaries, in the model's description
 
 
 class Encoded(Protocol):
-    """What a model is trained on, as far as its folder must tell: a dataset, or a stream."""
+    """Data that a model is trained on, as far as its folder describes it."""
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """Of an example."""
+        """The fields of an example."""
 
     @property
     def encoder(self) -> Encoder | HashEncoder | None:
@@ -120,7 +120,7 @@ def load_dictionary(folder: Path, model: FM, description: dict[str, Any]) -> Enc
 
 
 def load_encoder(folder: Path, model: FM, description: dict[str, Any]) -> Encoder | HashEncoder:
-    """Return what turns raw columns into the ids of a model.
+    """Return the encoder of raw columns into a model's ids.
 
     Raises:
         DataError: it is not there, is damaged, or belongs to another model

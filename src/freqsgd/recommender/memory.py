@@ -26,15 +26,15 @@ class MemoryPlan:
     """The bytes that training a model takes.
 
     Args:
-        rows: of the tables of all fields
-        dim: of the vectors
-        fields, columns: of a sample
+        rows: number of rows of all tables
+        dim: size of the vectors
+        fields, columns: number of them in a sample
         rule: the optimizer
-        batch_size: samples of a step
+        batch_size: samples per step
         hidden: layers of the network; None for a model without one
-        counted: the most that a token could be counted
-        kept: copies of the weights that are kept aside
-        reading: what samples take that are on their way
+        counted: largest count that a token could reach
+        kept: number of copies of the weights
+        reading: bytes of samples that are being read
     """
 
     rows: int
@@ -50,12 +50,12 @@ class MemoryPlan:
 
     @property
     def weights(self) -> int:
-        """Of the model's parameters."""
+        """Bytes of the model's parameters."""
         return _FLOAT * (self.rows * (self.dim + 1) + 1 + sum(self._network))
 
     @property
     def state(self) -> int:
-        """What the optimizer keeps beside them."""
+        """Bytes of the optimizer's state."""
         table = table_state(self.rule, self.rows, self.dim, self.counted)
         clock = 0 if self.rule.halflife is None else _CLOCK
         bias = 2 * _FLOAT if self.rule.facts.adaptive else 0
@@ -65,7 +65,7 @@ class MemoryPlan:
 
     @property
     def work(self) -> int:
-        """About what steps need: marks of rows that are not counted, a batch, its sums, reading."""
+        """Estimate for steps: marks of rows that are not counted, a batch, its sums, reading."""
         marks = 0 if self.rule.counts else 4 * self.rows
         of_sample = 16 * self.columns + 4 * self.dim + 24
         if self.hidden is not None:
@@ -74,7 +74,7 @@ class MemoryPlan:
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """Bytes of weights, their copies, state and work."""
         return self.weights * (1 + self.kept) + self.state + self.work
 
     @property
@@ -102,8 +102,8 @@ def table_state(rule: Rule, rows: int, dim: int, counted: int, *, linear: bool =
 
     Args:
         rule: the optimizer
-        rows, dim: of the table
-        counted: the most that a token could be counted, as :meth:`Rule.most_counted` estimates
+        rows, dim: shape of the table
+        counted: largest count that a token could reach: :meth:`Rule.most_counted`
         linear: a row holds a linear weight besides the vector, as in a factorization machine
     """
     floats = rule.facts.state_of(linear=linear).floats(rows, dim + linear)
@@ -112,7 +112,7 @@ def table_state(rule: Rule, rows: int, dim: int, counted: int, *, linear: bool =
 
 
 def counter_bytes(counted: int) -> int:
-    """Return the bytes of a counter that could come so far."""
+    """Return the bytes of a counter that could reach a count."""
     return 4 if counted < WIDE else 8
 
 
@@ -125,7 +125,7 @@ def memory_plan(
     kept: int = 0,
     reading: int = 0,
 ) -> MemoryPlan:
-    """Return what training a new model would take; ``examples`` will be learned, if known."""
+    """Plan the training of a new model on ``examples``, if their number is known."""
     widths = [field.width for field in fields]
     return MemoryPlan(
         rows=sum(field.size for field in fields),
@@ -189,18 +189,18 @@ _TEXT = 12  # times the text of a block
 
 
 def stream_plan(stream: Stream, rule: Rule, settings: Settings) -> MemoryPlan:
-    """Return what one pass over a stream would take."""
+    """Plan one pass over a stream."""
     rows = stream.summary()["rows"]
     reading = reading_bytes(stream, rows)
     return memory_plan(stream.fields, rule, settings, examples=rows, reading=reading)
 
 
 def reading_bytes(stream: Stream, rows: int | None) -> int:
-    """Estimate the bytes of the blocks that are on their way.
+    """Estimate the bytes of the blocks that are being read.
 
     Args:
         stream: the examples
-        rows: of all days; None if they are not known, as for text
+        rows: number of rows of all days; None if unknown, as for text
     """
     from freqsgd.tables.click_log import BLOCK_ROWS
     from freqsgd.tables.clicks import ClickStream

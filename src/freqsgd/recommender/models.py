@@ -1,4 +1,4 @@
-"""The recommender models by name: an entry is all that the rest of the package asks of a model."""
+"""The registry of recommender models: an entry per model, which everything else asks."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Model:
     without torch.
 
     Args:
-        name: as ``--model`` takes it
-        title: as reports print it
+        name: name in ``--model``
+        title: name in reports
         dim: the size of the vectors in the paper, which is the default
         network: whether it has a network, of ``hidden`` layers with ``dropout``, that torch runs
         module: "module:class" of the model itself
-        engine: of the class that trains it
-        predictor: of the class that predicts with it
+        engine: "module:class" of its engine, which trains it
+        predictor: "module:class" of its predictor
     """
 
     name: str

@@ -37,7 +37,7 @@ from freqsgd.tables.streaming_metrics import Tally
 
 @dataclass
 class StreamProgress:
-    """Where a run is."""
+    """Progress of a pass."""
 
     examples: int = 0  # learned
     done: float = 0.0  # the part of the days to learn from, or of the evaluation, from 0 to 1
@@ -72,7 +72,7 @@ def fit_stream(
             capped as :func:`~freqsgd.recommender.rate_grid.capped` says
         settings: everything else
         plan: windows, checkpoints and days of evaluation
-        threads: of the kernels; None for torch's number. FM's result does not depend on it
+        threads: maximum for the kernels; None for torch's number. FM's result does not depend on it
         folder: keeps checkpoints while it lasts, and the model in the end
         resume: go on from the folder's checkpoint, if there is one, to the same result
         listener: called after each batch with the progress and the record so far

@@ -1,4 +1,4 @@
-"""Predictions by the kernels, from a model's own tensors; probabilities of the rows of a file."""
+"""Predictions by the kernels from a model's own tensors, and probabilities for a file's rows."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Predictor:
 
     Args:
         model: float32, on the CPU
-        threads: that the kernels use at most (default: torch's number); on a busy machine they may
-            use one. The result does not depend on it
+        threads: maximum for the kernels (default: torch's number); on a busy machine they may use
+            one. The result does not depend on it
         marks: type of the marks of rows, for which the kernel is compiled
     """
 
@@ -159,7 +159,7 @@ class DeepPredictor(Predictor):
 
 
 def predictor_for(model: FM, threads: int | None = None) -> Predictor:
-    """Return what predicts with a model."""
+    """Return the predictor of a model."""
     predictor: Predictor = model_of(model).load("predictor")(model, threads)
     return predictor
 
@@ -208,7 +208,7 @@ def predict_file(
     """Write a header and one probability per row, to a file that is whole or not there.
 
     Args:
-        folder: of the model
+        folder: the model's folder
         file: the rows: a file, a folder of files, of days, or wildcards
         out: the file to write; None prints
         dialect: how text files are laid out; by default as those that the model was trained on

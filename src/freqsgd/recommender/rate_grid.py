@@ -53,7 +53,7 @@ def candidates(rule: Rule, batch_size: int) -> list[Rule]:
 
 
 def capped(rule: Rule, batch_size: int) -> Rule:
-    """The rule with a cap on a token's rate, if it has none and counts occurrences, as cfsgd.
+    """Cap the rate of a token, if the rule has no cap and counts occurrences, as cfsgd.
 
     A token that is new after n examples would have the rate lr * sqrt(n), whatever n. A single
     occurrence moves a row by its rate / batch size, times its gradient: the cap keeps that at 3% of
@@ -78,7 +78,7 @@ def best_of(
     Args:
         rules: one optimizer at its rates
         train: trains at a rate, in a folder
-        store: of the rates that are finished
+        store: keeps finished rates
     """
     records: list[dict[str, Any]] = []
     best = 0
@@ -100,7 +100,7 @@ def best_of(
 
 
 def _loss(record: dict[str, Any]) -> float:
-    """Return what the best rate has least of; one that diverged is worse than any other."""
+    """Return the progressive NE; a rate that diverged is worse than any other."""
     ne = record["train_ne"]
     return float("inf") if ne is None or "error" in record else float(ne)
 
@@ -116,7 +116,7 @@ class RateStore:
     the next call of :meth:`settle`.
 
     Args:
-        folder: of the comparison; None to keep nothing
+        folder: the comparison's folder; None to keep nothing
         shared: options of all rates; a record that was made with others is refused
     """
 

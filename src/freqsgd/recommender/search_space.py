@@ -1,4 +1,4 @@
-"""What ``freqsgd tune`` searches: a range per setting and optimizer."""
+"""The search space of ``freqsgd tune``: a range per setting and optimizer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Point = dict[str, float | None]  # a value per setting; None is "without it"
 
 @dataclass(frozen=True)
 class Range:
-    """Where a setting may lie, ends included.
+    """Range of a setting, ends included.
 
     Args:
         low, high: the ends

@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """What all optimizers of a comparison share.
+    """Settings that all optimizers of a comparison share.
 
     Args:
         model: "fm" or "deepfm"
         dim: size of the vectors; None for the paper's, 64 for FM and 16 for DeepFM
-        hidden, dropout: of DeepFM's network
-        init_scale: times the xavier-uniform start of the vectors
+        hidden, dropout: layer sizes and dropout of DeepFM's network
+        init_scale: factor of the vectors' xavier-uniform initialization
         epochs: at most
         patience: stop after so many epochs without a better validation AUC, and keep the best;
             None to train for all epochs and keep the last
-        batch_size: samples of a step
+        batch_size: samples per step
         lr_decay: "constant", or "linear": to 0 over all ``epochs``, step by step
-        seed: of the start, the order of the samples, and dropout
+        seed: random seed for initialization, shuffling and dropout
         checkpoint_steps: write a checkpoint after so many steps too, not only after each epoch
     """
 
@@ -94,14 +94,14 @@ class Settings:
 
     @property
     def of_one_pass(self) -> dict[str, Any]:
-        """Those of them that mean something in one pass."""
+        """The settings that apply to one pass."""
         without = ("epochs", "patience", "lr_decay", "checkpoint_steps")
         return {k: v for k, v in self.plain.items() if k not in without}
 
 
 @dataclass(frozen=True)
 class Pass:
-    """How one pass over a stream is measured, saved and evaluated.
+    """Windows, checkpoints and evaluation days of one pass over a stream.
 
     Args:
         window: examples of a window of the metrics

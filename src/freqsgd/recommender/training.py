@@ -53,7 +53,7 @@ def fit(
         data: samples and their splits
         rule: the optimizer
         settings: everything else
-        threads: of the kernels, at most; None for torch's number. The result does not depend on it
+        threads: maximum for the kernels; None for torch's number. The result does not depend on it
         folder: keeps checkpoints while it lasts, and the model in the end
         resume: go on from the folder's checkpoint, if there is one, to the same result
         listener: called some times a second with the progress and the record so far

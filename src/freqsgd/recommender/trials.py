@@ -1,4 +1,4 @@
-"""Trials of a search: as Optuna knows them, what the next one should be, when one should stop."""
+"""Trials of a search: proposed by Optuna, stopped early, and kept in Optuna's storage."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Outcome:
         point: what was tried
         state: "complete", "pruned" (stopped because others were better) or "diverged"
         curve: the best validation AUC after each epoch
-        seconds: of training
+        seconds: time of training
     """
 
     point: Point
@@ -134,7 +134,7 @@ _ABOUT = "freqsgd"  # the attribute of a study that says what its trials depend 
 
 
 def need_optuna() -> None:
-    """Say what to install if Optuna is missing; keep it quiet if it is there."""
+    """Raise an error that says what to install if Optuna is missing; else silence its log."""
     if optuna is None:
         raise DataError("tuning needs optuna: pip install 'freqsgd[tune]'")
     optuna.logging.set_verbosity(logging.ERROR)
@@ -154,7 +154,7 @@ class Storage:
     """The trials of some studies.
 
     Args:
-        path: of the file; made if it is not there
+        path: the file; made if it is not there
         studies: their names
         about: what the trials depend on, as JSON
 
@@ -221,7 +221,7 @@ class Storage:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Say which file it was that could not be read or written."""
+        """Name the file in errors of reading and writing."""
         try:
             yield
         except DataError:

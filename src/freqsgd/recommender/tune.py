@@ -51,15 +51,15 @@ SWEEP = tuple(2.0**k for k in range(-4, 5))  # times the best trial's learning r
 
 @dataclass(frozen=True)
 class TuneProgress:
-    """Where a search is.
+    """Progress of a search.
 
     Args:
-        optimizer: that is at work
-        job: what it does, in words
-        outcome: of the job; None while it runs
-        best: validation AUC of the optimizer so far
+        optimizer: the optimizer at work
+        job: its current job, in words
+        outcome: outcome of the job; None while it runs
+        best: best validation AUC of the optimizer so far
         done, total: jobs of the whole search; the current one counts in part
-        seconds_left: as far as can be told
+        seconds_left: an estimate
     """
 
     optimizer: str
@@ -80,10 +80,10 @@ class Study:
 
     Args:
         optimizer: its name
-        planned: trials
-        seeds: with which the best settings are trained
-        trials: in their order
-        sweep: the best trial with other learning rates
+        planned: number of trials
+        seeds: number of seeds with which the best settings are trained
+        trials: finished trials, in their order
+        sweep: the best trial at other learning rates
         runs: records of the best settings
     """
 
@@ -173,11 +173,11 @@ def tune(
     Args:
         data: samples and their splits
         optimizers: their names
-        settings: what they share; ``init_scale`` and ``lr_decay`` are searched, so not looked at
+        settings: shared settings; ``init_scale`` and ``lr_decay`` are searched, so ignored here
         out: a folder for trials, models and results
-        trials: of each optimizer
+        trials: number per optimizer
         seeds: how many times the best settings are trained: with the seed, the seed + 1, ...
-        threads: of the kernels
+        threads: maximum for the kernels
         resume: go on with the trials in ``out``, to the same result
         listener: called some times a second, and after each job
         command: the command line that does the same, for ``results.json``
@@ -253,7 +253,7 @@ class _Search:
         }
 
     def _about(self) -> dict[str, Any]:
-        """Return what trials depend on."""
+        """Describe everything that trials depend on."""
         settings = asdict(self.settings) | {"hidden": list(self.settings.hidden)}
         for name in ("init_scale", "lr_decay", "checkpoint_steps"):
             del settings[name]

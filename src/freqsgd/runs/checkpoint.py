@@ -108,7 +108,7 @@ def load(
     """Read what :func:`save` wrote; refuse a file that is damaged or of another version.
 
     Args:
-        path: of the file
+        path: the file
         into: tensors to read into where name, shape and type agree; others are new
     """
     description, metadata = _open(path)
@@ -143,7 +143,7 @@ def read_in_blocks(path: Path) -> Iterator[tuple[str, int, Tensor]]:
     _check(path, metadata, found)
 
 
-def _check(path: Path, metadata: Mapping[str, str], found: Any) -> None:
+def _check(path: Path, metadata: Mapping[str, str], found: hashlib.blake2b) -> None:
     """Refuse content that is not what was written."""
     if metadata.get("digest") != found.hexdigest():
         raise _changed(path)
@@ -227,7 +227,9 @@ def _header(tensors: dict[str, Tensor], text: str, digest: str) -> bytes:
     return len(header).to_bytes(8, "little") + header
 
 
-def _read(file: BufferedReader, into: Mapping[str, Tensor], digest: Any) -> dict[str, Tensor]:
+def _read(
+    file: BufferedReader, into: Mapping[str, Tensor], digest: hashlib.blake2b
+) -> dict[str, Tensor]:
     header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
     first = file.tell()
     tensors = {}
@@ -260,7 +262,7 @@ def _blocks(tensor: Tensor) -> Iterable[memoryview]:
     return (flat[start : start + _BLOCK] for start in range(0, len(flat), _BLOCK))
 
 
-def _digest(text: str) -> Any:
+def _digest(text: str) -> hashlib.blake2b:
     """Begin the digest of a file with its description."""
     return hashlib.blake2b(text.encode(), digest_size=16)
 

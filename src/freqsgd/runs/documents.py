@@ -1,4 +1,4 @@
-"""Documents that commands write: what ``results.json`` says before its runs."""
+"""The head of ``results.json``, and the names of results in a folder."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ __all__ = ["EpochRun", "Listener", "Progress"]
 
 @dataclass
 class Progress:
-    """Where a run is."""
+    """Progress of a run."""
 
     epoch: int = 0  # epochs finished
     step: int = 0  # steps of the current epoch
@@ -44,13 +44,13 @@ class EpochRun(Run):
             have ``epochs``, ``patience``, ``lr_decay`` and ``checkpoint_steps``
         rows: numbers of the samples or paragraphs of an epoch, which sees them in a random order
         batch_size: how many of them make a step
-        size: what an epoch counts as in the speed of training
+        size: samples or words of an epoch, for the speed of training
         columns: numbers that the engine gives for a step: its loss, and what else
 
     Attributes:
         speed: the key of ``results.json`` for the speed of training
-        chosen_by: what the best epoch has most of, an AUC, or least of, a loss
-        losses: of the current epoch's steps, as the engine gives them
+        chosen_by: key of the metric that chooses the best epoch: the highest AUC, or lowest loss
+        losses: of the current epoch's steps, as the engine yields them
     """
 
     speed: ClassVar[str]

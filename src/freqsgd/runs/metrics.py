@@ -113,7 +113,7 @@ class Progressive:
 
     Attributes:
         examples, positives: seen so far
-        windows, of_days: what ``results.json`` says of those that have ended
+        windows, of_days: those that have ended, as ``results.json`` has them
     """
 
     def __init__(self, window: int, days: tuple[str, ...]) -> None:
@@ -183,7 +183,7 @@ class Progressive:
 
     @property
     def sums(self) -> dict[str, NDArray[Any]]:
-        """What it adds up, by name: its own memory."""
+        """The sums and bins of all tallies, by name; not copies."""
         return {
             f"{name}.{part}": getattr(tally, part)
             for name, tally in self._tallies.items()
@@ -192,7 +192,7 @@ class Progressive:
 
     @property
     def state(self) -> dict[str, int]:
-        """What else it must be told to go on, beside the windows and days that have ended."""
+        """The numbers to continue from, beside the windows and days that have ended."""
         return {"examples": self.examples, "positives": self.positives, "day": self._day}
 
     def load(

@@ -1,4 +1,4 @@
-"""What a run may go on from, and whether its options are the same."""
+"""Resuming: the file that a run continues from, and checks that its options are the same."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def check_options(
     """Refuse to go on with other options than those a file was written with.
 
     Args:
-        path: of the file
+        path: the file
         then, now: options by name; some may be dicts of others
         whole_names: name an option of a dict after both, as in "settings dim"
     """

@@ -1,4 +1,4 @@
-"""One run: what training in epochs and in one pass share, from the folder's lock to the end."""
+"""One run of training, in epochs or in one pass, from the folder's lock to the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Interrupt", "Run", "check_loss", "constant_loss"]
 
 
 class AnyEngine(Protocol):
-    """What takes the steps.
+    """An optimizer that takes steps on a model.
 
     Attributes:
         samples, steps: taken so far
@@ -35,11 +35,11 @@ class AnyEngine(Protocol):
 
     @property
     def state(self) -> dict[str, Tensor]:
-        """What the optimizer keeps, by name."""
+        """The optimizer's state, by name."""
 
     @property
     def state_bytes(self) -> int:
-        """Bytes that the optimizer keeps beside the weights."""
+        """Bytes of the optimizer's state."""
 
     def load_state(self, state: dict[str, Tensor], samples: int, steps: int) -> None:
         """Continue from a state that was saved."""
@@ -60,9 +60,9 @@ class Run(ABC):
         leads: whether this process writes what belongs to the run as a whole
         planned: epochs, at most
         torch_threads: the number that torch's operators use, where the result depends on it
-        progress: a dataclass: what listeners are told, and what a checkpoint keeps beside tensors
+        progress: a dataclass for listeners, which a checkpoint keeps too
         record: one of the ``runs`` of ``results.json``
-        model, engine: what is trained, and what trains it: set by :meth:`begin`
+        model, engine: the model and its optimizer, set by :meth:`begin`
     """
 
     leads = True
@@ -96,7 +96,7 @@ class Run(ABC):
 
     @abstractmethod
     def _train(self) -> None:
-        """Take the steps that are left, if any; say why the run stopped in the record."""
+        """Take the steps that are left, if any; set the reason to stop in the record."""
 
     @abstractmethod
     def _finish(self) -> None:
@@ -126,7 +126,7 @@ class Run(ABC):
 
     @property
     def keeps(self) -> str:
-        """What the optimizer keeps beside the weights, in words."""
+        """The optimizer's state in words."""
         return self.rule.keeps
 
     @property
@@ -200,7 +200,7 @@ class Run(ABC):
         self._finish()
 
     def _place(self, step: int) -> str:
-        """Say where a step was, for the error of a run that diverged in it."""
+        """Describe the place of a step, for the error of a run that diverged in it."""
         return f" at lr {self.rule.lr:g}"
 
     def _end_diverged(self) -> None:
@@ -216,13 +216,13 @@ class Run(ABC):
             raise InterruptedFitError
 
     def _leave_model(self, **about: Any) -> None:
-        """Write the model, then remove what a finished run needs no longer."""
+        """Write the model, then remove the checkpoint."""
         if self.folder is not None:
             self.save_model(self.folder, {"record": self.record, "data": {**self.about, **about}})
             self.clean_up()
 
     def clean_up(self) -> None:
-        """Remove what a finished run needs no longer."""
+        """Remove checkpoints and temporary files."""
         if self.folder is not None and self.leads:
             for path in (self.folder / CHECKPOINT, *self.folder.glob(".*.tmp")):
                 path.unlink(missing_ok=True)
@@ -266,7 +266,7 @@ class Run(ABC):
         self._go_on(tensors, saved)
 
     def _go_on(self, tensors: dict[str, Tensor], saved: dict[str, Any]) -> None:  # noqa: B027
-        """Take what else a checkpoint holds."""
+        """Take the rest of a checkpoint."""
 
 
 class Interrupt:
@@ -317,7 +317,7 @@ def constant_loss(rate: float, positives: int, rows: int) -> float:
 
     Args:
         rate: the mean label of the training rows, which the rows need not share
-        positives, rows: of the rows that a loss is of
+        positives, rows: numbers of the rows whose loss is checked
 
     Example:
         >>> round(constant_loss(0.25, positives=25, rows=100), 3)
