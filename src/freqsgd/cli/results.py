@@ -9,8 +9,7 @@ from rich.table import Table
 
 from freqsgd.cli.wording import count_of, number
 from freqsgd.documents.results import Dataset, Epoch, Model, Similarity
-from freqsgd.report.old.one_pass import OnePass, read_one_pass
-from freqsgd.report.old.one_pass_background import edge_words
+from freqsgd.report.one_pass import OnePass, edge_words, read_one_pass
 from freqsgd.report.results import Results, Run, read_results
 
 __all__ = ["print_results"]

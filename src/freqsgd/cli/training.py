@@ -16,7 +16,7 @@ from freqsgd.errors import DataError, InterruptedFitError
 from freqsgd.files import check_apart, write_json
 from freqsgd.optimizers import Rule
 from freqsgd.report import write_report
-from freqsgd.report.old.diagnosis_words import diagnosis_words
+from freqsgd.report.diagnosis import diagnosis_words
 from freqsgd.report.results import read_results
 from freqsgd.tables.loading import load, open_stream
 from freqsgd.tables.spec import DataOptions, StreamOptions
@@ -101,8 +101,8 @@ def compare_and_report(
             **more,
         )
     print_results(results)
-    for statement in diagnosis_words(read_results(results)):
-        print(f"\n{statement.topic}: {statement.text}")
+    for topic, told in diagnosis_words(read_results(results)):
+        print(f"\n{topic}: {told}")
     if out is not None:
         write_report(results, out / REPORT)
         print(f"\nreport: {out / REPORT}")

@@ -30,12 +30,12 @@ def write_report(results: Mapping[str, Any], path: Path) -> None:
     Each of its charts is written beside it too, as ``report-<chart>.png``.
     """
     from freqsgd.report.comparison import comparison_page
-    from freqsgd.report.old import write_report as write_old
+    from freqsgd.report.one_pass import one_pass_page, read_one_pass
     from freqsgd.report.page import write
     from freqsgd.report.results import read_results
 
-    if results.get("one_pass") is True or "tuning" in results or "diagnosis" in results:
-        write_old(results, path)
+    if results.get("one_pass") is True:
+        write(one_pass_page(read_one_pass(results)), path)
     else:
         write(comparison_page(read_results(results)), path)
 

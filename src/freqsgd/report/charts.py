@@ -41,7 +41,7 @@ MARKERS = {
     "triangle-up": "triangle-up",
     "diamond": "diamond",
     "triangle-down": "triangle-down",
-    "pentagon": "M0-.55L.52-.17L.32.44H-.32L-.52-.17Z",
+    "pentagon": "M0-1.1L1.05-.34L.65.89H-.65L-1.05-.34Z",
 }
 STYLES = {
     name: facts.style
@@ -58,6 +58,7 @@ OTHER_STYLES = {  # of series that are no optimizers
 SIZES = ((1, 1, 600, 1.0), (4, 2, 440, 1.0), (9, 3, 330, 0.75), (math.inf, 5, 220, 0.6))
 # Text that a row tells. As "nominal", Vega-Lite 6.4 does not find that of the nearest row.
 AS_TEXT = {"type": "quantitative", "formatType": "toString"}
+IS_DECADE = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-6"
 OF_PAGE = ("$schema", "usermeta", "params")  # parts of a specification
 RESOLUTION = 2  # pixels of a picture per pixel of a page
 
@@ -154,12 +155,15 @@ def axis(
         scale |= {"domain": list(domain), "nice": False}
     marks: Spec = {"grid": grid}
     if log:
-        marks |= {"tickCount": 5, "labelOverlap": "greedy", "format": format or "~g"}
+        decades = {"condition": {"test": IS_DECADE, "value": 1}, "value": 0}
+        marks |= {"tickCount": 5, "labelOverlap": "greedy", "gridOpacity": decades}
+        marks["format"] = format or "~g"
     elif whole:
         scale |= {"nice": False, "padding": 8}
-        marks |= {"tickMinStep": 1, "format": format or ",d"}
-    elif format:
-        marks["format"] = format
+        marks |= {"tickMinStep": 1}
+        format = format or ",d"
+    if format and not log:  # not as "format", which writes 0 as 0M where the largest has an M
+        marks["labelExpr"] = f"format(datum.value, '{format}')"
     if values is not None:
         marks["values"] = list(values)
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": marks}
@@ -201,13 +205,21 @@ def layer(mark: Spec, rows: Rows | None = None, **encoding: Any) -> Spec:
 def lines(rows: Rows | None = None, *, detail: str = "", **mark: Any) -> Spec:
     """Return a line per run, with its dash unless ``strokeDash`` is given.
 
-    ``detail`` names a field that splits the rows of a run into several lines.
+    ``detail`` names a field of numbers that splits the rows of a run into several lines: the lower
+    it is, the paler the line.
     """
     encoding: Spec = {"color": RUN}
     if "strokeDash" not in mark:
         encoding["strokeDash"] = RUN
     if detail:
+        order = {"range": [0.5, 1], "zero": False, "nice": False}
         encoding["detail"] = {"field": detail, "type": "nominal"}
+        encoding["opacity"] = {
+            "field": detail,
+            "type": "quantitative",
+            "scale": order,
+            "legend": None,
+        }
     return layer({"type": "line", "clip": True, **mark}, rows, **encoding)
 
 
@@ -238,10 +250,10 @@ def intervals(rows: Rows | None = None, low: str = "low", high: str = "high") ->
     return layer({"type": "rule", "clip": True}, rows, color=RUN, **ends)
 
 
-def labels(field: str, **mark: Any) -> Spec:
+def labels(field: str, rows: Rows | None = None, **mark: Any) -> Spec:
     """Return the text of a field, right of where its row is."""
     style = {"type": "text", "style": "remark", "align": "left", "dx": 9, **mark}
-    return layer(style, text={"field": field})
+    return layer(style, rows, text={"field": field})
 
 
 def level(
@@ -261,7 +273,8 @@ def level(
     data = {"values": [{"level": value, "words": words}]}
     position = {"field": "level", "type": "quantitative"}
     rule = {"mark": {"type": "rule", "style": "level"}, "data": data}
-    made: list[Spec] = [{**rule, "encoding": {at: position, across: None}}]
+    nowhere = {across: None, f"{at}Offset": None, f"{across}Offset": None}
+    made: list[Spec] = [{**rule, "encoding": {**nowhere, at: position}}]
     if words:
         side = {"baseline": "top", "dy": 4} if below else {"baseline": "bottom", "dy": -4}
         align = "left" if upright and not left else "right"
@@ -269,7 +282,11 @@ def level(
         end = {"value": 0 if upright else "width"}
         text = {"field": "words"}
         made.append(
-            {"mark": mark, "data": data, "encoding": {at: position, across: end, "text": text}}
+            {
+                "mark": mark,
+                "data": data,
+                "encoding": {**nowhere, at: position, across: end, "text": text},
+            }
         )
     return made
 

@@ -26,10 +26,12 @@ from freqsgd.report.charts import (
     seconds_axis,
     series_of,
 )
-from freqsgd.report.page import SENTENCES, Page, Section, Tile
+from freqsgd.report.diagnosis import diagnosis_sections
+from freqsgd.report.page import Page, Section, Tile, opening
 from freqsgd.report.parts import (
     even_guess,
     made_with,
+    runs_table,
     sample_words,
     settings_section,
     state_charts,
@@ -58,7 +60,8 @@ from freqsgd.report.results import (
     representative,
     standings,
 )
-from freqsgd.report.tables import Cell, Column, Table, shown, sortable_table, table
+from freqsgd.report.tables import Column, Table, shown, table
+from freqsgd.report.tuning import tuning_sections
 from freqsgd.report.wording import (
     capitalized,
     count_of,
@@ -132,6 +135,7 @@ class Kind:
     scores: Sequence[Measure]
     breakdowns: Sequence[Breakdown]
     data: Callable[[Results], str]  # how large the data are, in words
+    tokens: str
     speed: str
     batch: str
     inapplicable: Collection[str]  # options that are written down and mean nothing here
@@ -153,6 +157,7 @@ def _of_samples(results: Results) -> Kind:
         scores=(best_of, TEST_AUC, TEST_LOSS, BY_TOKEN.measure("tail")),
         breakdowns=(BY_TOKEN,),
         data=sample_words,
+        tokens="tokens",
         speed="Samples/s",
         batch="Batch size",
         inapplicable=(),
@@ -172,6 +177,7 @@ def _of_text(results: Results) -> Kind:
         scores=(*losses, TEST_LOSS, tail, *similarity_measures(results)),
         breakdowns=(BY_PREDICTED_WORD, BY_CENTRE_WORD),
         data=text_words,
+        tokens="words",
         speed="Words/s",
         batch="Paragraphs per step",
         inapplicable=("linear_lr_scale", "linear_decay_scale"),
@@ -197,20 +203,19 @@ def _is_known(results: Results, measure: Measure) -> bool:
 def comparison_page(results: Results) -> Page:
     """Return the page of runs over the same data, with their search and diagnosis."""
     kind, series = kind_of(results), series_of(results.runs)
-    caveats = list(_caveats(results, kind))
-    sentences = [*_findings(results, kind), *caveats]
-    left_out = [each for each in caveats if each not in sentences[:SENTENCES]]
+    sentences, notes = opening(_findings(results, kind), list(_caveats(results, kind)))
     return Page(
-        title_of(results),
+        _title(results),
         _tiles(results, kind),
         sentences,
         [
+            *tuning_sections(results, series),
             Section(_curves_title(results, kind), curve_charts(results, kind, series)),
             Section("All runs", tables=[_runs_table(results, kind)]),
-            Section("Read with care", remarks=[*left_out, *_chance_words(results)]),
+            Section("Read with care", remarks=[*notes, *_chance_words(results)]),
             Section("Mean and spread over seeds", tables=_seeds_tables(results, kind)),
             Section(
-                "Optimizer state and rare tokens",
+                f"Optimizer state and rare {kind.tokens}",
                 [
                     *state_charts(results, series),
                     *(
@@ -220,12 +225,21 @@ def comparison_page(results: Results) -> Page:
                     ),
                 ],
             ),
+            *diagnosis_sections(results, series),
             settings_section(results, kind.data(results), kind.batch, kind.inapplicable),
         ],
         legend=series,
         made=made_with(results),
         created=results.created,
     )
+
+
+def _title(results: Results) -> str:
+    """The heading; runs of a search have their optimizers' names only."""
+    if results.tuning is None:
+        return title_of(results)
+    names = dict.fromkeys(display_name(run.optimizer) for run in results.runs)
+    return f"{enumerate_words(names)}, tuned on {results.dataset.name or 'unnamed data'}"
 
 
 def _curves_title(results: Results, kind: Kind) -> str:
@@ -424,16 +438,16 @@ def _against_sgd(results: Results, kind: Kind) -> str:
     if found is None:
         return ""
     counting, plain, reached = found.counting, found.plain, found.epoch
-    opening = f"{plain.run.label} {_level(plain, kind)} {_when(plain.epoch)}"
+    start = f"{plain.run.label} {_level(plain, kind)} {_when(plain.epoch)}"
     if reached is None:
         nearest = optimum(counting.run, kind.by) or counting
         return (
-            f"{opening}; {counting.run.label} did not get there in "
+            f"{start}; {counting.run.label} did not get there in "
             f"{counting.run.epochs[-1].epoch} epochs: its best is {score(nearest.value)}, "
             f"{_gap(nearest, plain)}, {_when(nearest.epoch)}."
         )
     if not found.is_fair:
-        return f"{opening}; {counting.run.label} got there {_when(reached)}."
+        return f"{start}; {counting.run.label} got there {_when(reached)}."
     costs = [
         times(reached.epoch, plain.epoch.epoch, "fewer epochs", "more epochs", "as many epochs")
     ]
@@ -441,7 +455,7 @@ def _against_sgd(results: Results, kind: Kind) -> str:
         costs.append(
             times(reached.seconds, plain.epoch.seconds, "less time", "more time", "as much time")
         )
-    return f"{opening}; {counting.run.label} got there {_when(reached)}: {enumerate_words(costs)}."
+    return f"{start}; {counting.run.label} got there {_when(reached)}: {enumerate_words(costs)}."
 
 
 def _level(found: Best, kind: Kind) -> str:
@@ -700,16 +714,6 @@ def _runs_table(results: Results, kind: Kind) -> Table:
         Column(kind.speed, lambda run: run.speed, thousands, max),
     ]
     return runs_table(results, columns)
-
-
-def runs_table(results: Results, columns: Sequence[Column[Run]], note: str = "") -> Table:
-    """Return a row per run, with the colour that it has in charts."""
-    series = series_of(results.runs)
-    items = [
-        (Cell(run.label, run.label, mark=one.style.light), run)
-        for run, one in zip(results.runs, series, strict=True)
-    ]
-    return sortable_table("Optimizer", items, columns, label="All runs", note=note)
 
 
 def _seeds_tables(results: Results, kind: Kind) -> list[Table]:

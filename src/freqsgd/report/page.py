@@ -73,7 +73,7 @@ class Page:
     Args:
         title: the heading
         tiles: the numbers that matter most
-        sentences: what matters beside them; only the first :data:`SENTENCES` are shown
+        sentences: what matters beside them, as :func:`opening` chooses them
         sections: those without content are left out
         legend: what the buttons show and hide in all charts
         colours: other series that charts draw
@@ -100,6 +100,11 @@ class Page:
         return [chart for section in self.sections for chart in section.charts]
 
 
+def opening(findings: Sequence[str], notes: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the sentences that open a page, and the notes that are left for a section."""
+    return [*findings, *notes][:SENTENCES], list(notes[max(0, SENTENCES - len(findings)) :])
+
+
 def render(page: Page) -> str:
     """Return a page as HTML that needs nothing else."""
     from jinja2 import Environment, PackageLoader
@@ -122,7 +127,6 @@ def render(page: Page) -> str:
         unit=next(filter(None, units), None),
         colours={one.style.light: one.style.dark for one in (*page.legend, *page.colours)},
         footer=["Report by freqsgd", *page.made, *_made(page.created)],
-        sentences=list(page.sentences)[:SENTENCES],
         style=_asset("page.css"),
         script=_asset("page.js"),
         vega=_vega() if charts else "",

@@ -6,10 +6,20 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from freqsgd.documents.results import Model
-from freqsgd.report.charts import Chart, Series, axis, bars, labels, level, names_axis, plot
+from freqsgd.report.charts import (
+    Chart,
+    Series,
+    axis,
+    bars,
+    labels,
+    level,
+    names_axis,
+    plot,
+    series_of,
+)
 from freqsgd.report.page import Section, machine_words
 from freqsgd.report.results import Results, Run, alike, display_name
-from freqsgd.report.tables import Table, table
+from freqsgd.report.tables import Cell, Column, Table, sortable_table, table
 from freqsgd.report.wording import enumerate_words, size, small_number, thousands
 
 LOSSES = {"softmax": "full softmax", "negative": "negative sampling"}
@@ -226,7 +236,17 @@ def memory_charts(
     ]
 
 
-# ---- settings ------------------------------------------------------------------------------------
+# ---- tables ------------------------------------------------------------------------------------
+
+
+def runs_table(results: Results, columns: Sequence[Column[Run]], note: str = "") -> Table:
+    """Return a row per run, with the colour that it has in charts."""
+    series = series_of(results.runs)
+    items = [
+        (Cell(run.label, run.label, mark=one.style.light), run)
+        for run, one in zip(results.runs, series, strict=True)
+    ]
+    return sortable_table("Optimizer", items, columns, label="All runs", note=note)
 
 
 def settings_section(
