@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
+
+from tests.forks import context
 
 WORLD = 2
 COLLECTIVE_TIMEOUT = timedelta(seconds=20)
@@ -53,7 +54,6 @@ class Ranks:
         return [_unpack(packed) for _, packed in answers]
 
     def _start(self) -> None:
-        context = mp.get_context("spawn")
         for rank in range(self._world):
             here, there = context.Pipe()
             process = context.Process(target=_serve, args=(rank, self._world, there), daemon=True)

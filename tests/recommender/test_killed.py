@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -14,19 +11,9 @@ from freqsgd.optimizers import Rule
 from freqsgd.recommender.folder import load_model
 from freqsgd.recommender.settings import Settings
 from freqsgd.recommender.training import fit
+from tests.forks import fork
 from tests.recommender.made_up import dataset
 
-CHILD = """
-import sys
-from pathlib import Path
-from freqsgd.recommender import fit
-from tests.recommender.test_killed import RULES, settings_for
-from tests.recommender.made_up import dataset
-optimizer, model, folder = sys.argv[1:]
-listener = lambda progress, record: print(progress.epoch, progress.step, flush=True)
-fit(dataset(), RULES[optimizer], settings_for(model), folder=Path(folder), resume=True,
-    threads=1, listener=listener)
-"""
 RULES = {
     "cfsgd": Rule("cfsgd", 1.0, weight_decay=1e-3),
     "adam": Rule("adam", 0.01),
@@ -37,27 +24,35 @@ def settings_for(model):
     return Settings(model=model, dim=4, batch_size=100, epochs=4, patience=4, checkpoint_steps=1)
 
 
+def run(pipe, optimizer, model, folder):
+    def listener(progress, record):
+        pipe.send((progress.epoch, progress.step))
+
+    settings = settings_for(model)
+    fit(dataset(), RULES[optimizer], settings, folder=folder, resume=True, threads=1,
+        listener=listener)  # fmt: skip
+
+
 @pytest.mark.parametrize(("optimizer", "model"), [("cfsgd", "fm"), ("adam", "deepfm")])
 def test_killed_three_times_and_resumed_gives_the_bits_of_a_whole_run(optimizer, model, tmp_path):
     whole, record = fit(dataset(), RULES[optimizer], settings_for(model), threads=1)
     folder = tmp_path / "run"
-    command = [sys.executable, "-c", CHILD, optimizer, model, str(folder)]
     reached = []
-    for lines, delay in ((3, 0.0), (31, 0.001), (20, 0.004)):
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        for _ in range(lines):
-            line = child.stdout.readline()
+    for steps, delay in ((3, 0.0), (31, 0.001), (20, 0.004)):
+        child, pipe = fork(run, optimizer, model, folder)
+        for _ in range(steps):
+            last = pipe.recv()
         time.sleep(delay)  # into the middle of a step or of a checkpoint
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-        child.stdout.close()
-        reached.append(tuple(int(number) for number in line.split()))
+        child.kill()
+        child.join()
+        pipe.close()
+        reached.append(last)
         assert (folder / "checkpoint.safetensors").exists()
         assert not (folder / "model.safetensors").exists()
     assert reached == sorted(reached)
     assert reached[0] < (0, 5)
     assert reached[-1] > (1, 0)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    fit(dataset(), RULES[optimizer], settings_for(model), folder=folder, resume=True, threads=1)
     resumed, description = load_model(folder)
     for ours, theirs in zip(
         resumed.state_dict().values(), whole.state_dict().values(), strict=True

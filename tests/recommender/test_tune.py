@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import signal
 import sqlite3
 import statistics
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +32,7 @@ from freqsgd.recommender.settings import Settings
 from freqsgd.recommender.training import fit
 from freqsgd.recommender.trials import FIRST, Outcome, freeze, hopeless, propose, thaw
 from freqsgd.recommender.tune import Study, tune
+from tests.forks import fork
 from tests.recommender.made_up import dataset
 
 QUICK = Settings(dim=4, batch_size=100, epochs=8, patience=2)
@@ -330,33 +328,30 @@ def test_results_are_written_and_deepfm_is_searched_too(tmp_path):
 # ---- going on ------------------------------------------------------------------------------------
 
 
-CHILD = """
-import sys
-from pathlib import Path
-from freqsgd.recommender.tune import tune
-from tests.recommender.made_up import dataset
-from tests.recommender.test_tune import OPTIMIZERS_TRIED, QUICK, TRIALS
-tune(dataset(), OPTIMIZERS_TRIED, QUICK, out=Path(sys.argv[1]), trials=TRIALS, seeds=2, threads=1,
-     resume=True, listener=lambda progress: print(progress.done, flush=True))
-"""
+def search(folder, listener=None):
+    options = {"trials": TRIALS, "seeds": 2, "threads": 1, "resume": True, "listener": listener}
+    tune(dataset(), OPTIMIZERS_TRIED, QUICK, out=folder, **options)
+
+
+def tell(pipe, folder):
+    search(folder, lambda progress: pipe.send(progress.done))
 
 
 def test_killed_again_and_again_it_ends_with_the_same_results(whole, tmp_path):
-    command = [sys.executable, "-c", CHILD, str(tmp_path)]
     reached = []
-    for lines, delay in ((150, 0.001), (250, 0.003)):
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        for _ in range(lines):
-            line = child.stdout.readline()
+    for calls, delay in ((150, 0.001), (250, 0.003)):
+        child, pipe = fork(tell, tmp_path)
+        for _ in range(calls):
+            done = pipe.recv()
         time.sleep(delay)  # into the middle of a run or of a transaction
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-        child.stdout.close()
-        reached.append(float(line))
+        child.kill()
+        child.join()
+        pipe.close()
+        reached.append(done)
         assert not (tmp_path / "results.json").exists()
     assert reached == sorted(reached)
     assert reached[-1] > 2 * TRIALS  # among the sweeps
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    search(tmp_path)
     results = json.loads((tmp_path / "results.json").read_text())
     assert timeless(results) == timeless(whole)
 

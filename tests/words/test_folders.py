@@ -5,9 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -19,39 +16,33 @@ from freqsgd.optimizers import Rule
 from freqsgd.recommender.settings import Settings
 from freqsgd.words.folder import load_words
 from freqsgd.words.training import fit_text
+from tests.forks import fork
 from tests.words.made_up import BOTH, corpus, interrupt_at, same_weights, small
-
-CHILD = """
-import sys
-from pathlib import Path
-from freqsgd.optimizers import Rule
-from freqsgd.words import fit_text
-from tests.words.made_up import corpus
-from tests.words.test_folders import slow_steps
-model, loss, folder = sys.argv[1:]
-listener = lambda progress, record: print(progress.epoch, progress.step, flush=True)
-fit_text(corpus(), Rule("cfsgd"), slow_steps(model, loss), folder=Path(folder), threads=1,
-         listener=listener)
-"""
 
 
 def slow_steps(model, loss):
     return small(model, loss, batch_size=10, checkpoint_steps=1, subsample=0.02)
 
 
+def tell(pipe, model, loss, folder):
+    def listener(progress, record):
+        pipe.send((progress.epoch, progress.step))
+
+    settings = slow_steps(model, loss)
+    fit_text(corpus(), Rule("cfsgd"), settings, folder=folder, threads=1, listener=listener)
+
+
 @pytest.mark.parametrize(("model", "loss"), [("skipgram", "softmax"), ("cbow", "negative")])
 def test_killed_in_an_epoch_and_resumed_gives_the_bits_of_a_whole_run(model, loss, tmp_path):
     rule, settings, folder = Rule("cfsgd"), slow_steps(model, loss), tmp_path / "run"
     whole, record = fit_text(corpus(), rule, settings, threads=1)
-    command = [sys.executable, "-c", CHILD, model, loss, str(folder)]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    child, pipe = fork(tell, model, loss, folder)
     for _ in range(35):
-        line = child.stdout.readline()
+        epoch, step = pipe.recv()
     time.sleep(0.002)  # into the middle of a step or of a checkpoint
-    child.send_signal(signal.SIGKILL)
-    child.wait()
-    child.stdout.close()
-    epoch, step = map(int, line.split())
+    child.kill()
+    child.join()
+    pipe.close()
     assert (epoch, step > 0) == (1, True)
     assert (folder / "checkpoint.safetensors").exists()
     assert not (folder / "model.safetensors").exists()
