@@ -6,7 +6,7 @@ import signal
 
 import torch
 
-from freqsgd.words.corpus import corpus_of_sentences
+from freqsgd.words.corpus import Corpus
 from freqsgd.words.settings import TextSettings
 from freqsgd.words.zipf import zipf_text
 
@@ -15,8 +15,7 @@ BOTH = [(model, loss) for model in ("skipgram", "cbow") for loss in ("softmax", 
 
 def corpus(seed=0, words=5000):
     """Sentences, of which 5% and 5% are held out; some words are rare."""
-    text = zipf_text(words, 150, seed)
-    return corpus_of_sentences(text, 5, None, 256, "made-up", held_out=(1, 2))
+    return Corpus.of_sentences(zipf_text(words, 150, seed), name="made-up", split_seed=0)
 
 
 def small(model="skipgram", loss="softmax", **options):

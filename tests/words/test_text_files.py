@@ -215,9 +215,9 @@ def test_what_is_not_utf8_is_replaced_and_counted_every_time(tmp_path, monkeypat
 def test_the_second_load_reads_no_text(tmp_path, monkeypatch):
     calls, encode_text = [], text_loading._encode
 
-    def encode(source, *rest):
-        calls.append(source)
-        encode_text(source, *rest)
+    def encode(options, *rest):
+        calls.append(options)
+        encode_text(options, *rest)
 
     monkeypatch.setattr("freqsgd.words.loading._encode", encode)
     path = write(tmp_path / "a.txt", random_text(5))

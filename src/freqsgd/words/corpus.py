@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -21,6 +22,7 @@ from freqsgd.errors import DataError
 
 PARTS = ("train", "validation", "test")
 UNKNOWN_WORD = "<unk>"
+_HALF_CHARACTER = re.compile(r"[\ud800-\udfff]")
 _LEFT_OUT = -1
 _HELD_OUT = 20  # one piece in so many is for validation, and one for testing
 _HASHED_AT_ONCE = 1 << 22  # numbers, so that ^C is heard while those of large files are read
@@ -71,8 +73,9 @@ class Corpus:
         max_vocab: int | None = None,
         longest: int = 256,
         name: str = "text",
+        split_seed: int | None = None,
     ) -> Corpus:
-        """Make a corpus of sentences in memory, all of them to learn from.
+        """Make a corpus of sentences in memory.
 
         Args:
             sentences: lists of words, or texts that are split at white space; read once
@@ -80,6 +83,8 @@ class Corpus:
             max_vocab: the most words of the vocabulary: the most frequent ones
             longest: sentences of more words are cut into pieces of so many
             name: of the corpus
+            split_seed: hold out a twentieth for validation and another for testing, drawn at
+                random; None to learn from all sentences
 
         Raises:
             DataError: a word is not text, or too few words are left
@@ -89,8 +94,24 @@ class Corpus:
             >>> corpus.words, corpus.train.ids.tolist(), corpus.train.starts.tolist()
             (['a', 'b'], [0, 1, 0, 1, 0], [0, 3, 5])
         """
-
-        return corpus_of_sentences(sentences, min_count, max_vocab, longest, name)
+        for what, value, least in (
+            ("min_count", min_count, 1), ("max_vocab", max_vocab, 2), ("longest", longest, 2)
+        ):  # fmt: skip
+            if value is not None:
+                whole_number(what, value, least)
+        words, codes, lengths = _code(sentences, longest)
+        held_out = () if split_seed is None else (1, 2)
+        text = CodedText(codes, lengths, draw_parts(len(lengths), held_out, split_seed or 0))
+        counts = training_counts([text], len(words))
+        chosen = choose_words(counts, words.__getitem__, name, min_count, max_vocab)
+        parts = []
+        for part in range(len(PARTS)):
+            codes, lengths = text.part(part)
+            ids, left = chosen.encode(codes, lengths)
+            starts = np.concatenate([[0], np.cumsum(left)])
+            parts.append(Paragraphs(ids, starts, int(lengths.sum())))
+        kept = [str.__str__(words[code]) for code in chosen.codes.tolist()]  # numpy's texts too
+        return cls(name, kept, chosen.counts, *parts)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -114,34 +135,6 @@ class Corpus:
             "raw_words": self.train.raw_words,
             "paragraphs": len(self.train),
         }
-
-
-def corpus_of_sentences(
-    sentences: Iterable[str | Sequence[str]],
-    min_count: int,
-    max_vocab: int | None,
-    longest: int,
-    name: str,
-    *,
-    held_out: Sequence[int] = (),
-    split_seed: int = 0,
-) -> Corpus:
-    """Do as ``Corpus.of_sentences`` says; parts may be held out, drawn at random."""
-    for what, value, least in (
-        ("min_count", min_count, 1), ("max_vocab", max_vocab, 2), ("longest", longest, 2)
-    ):  # fmt: skip
-        if value is not None:
-            whole_number(what, value, least)
-    words, codes, lengths = _code(sentences, longest)
-    text = CodedText(codes, lengths, draw_parts(len(lengths), held_out, split_seed))
-    counts = training_counts([text], len(words))
-    chosen = choose_words(counts, words.__getitem__, name, min_count, max_vocab)
-    return Corpus(
-        name,
-        [str.__str__(words[code]) for code in chosen.codes.tolist()],  # numpy's texts too
-        chosen.counts,
-        *(_paragraphs(text, chosen, part) for part in range(len(PARTS))),
-    )
 
 
 def _code(
@@ -192,21 +185,11 @@ def _check_words(words: list[str], number: int) -> None:
         wrong = next(word for word in reversed(words) if not isinstance(word, str))
         raise DataError(f"sentence {number} has a word that is not text: {wrong!r}") from None
     except UnicodeEncodeError:
+        broken = next(word for word in reversed(words) if _HALF_CHARACTER.search(word))
         raise DataError(
-            f"sentence {number} has a word with half a character (a lone surrogate): "
-            f"{next(word for word in reversed(words) if _is_broken(word))!r}; decode the text with "
-            'errors="replace"'
+            f"sentence {number} has a word with half a character (a lone surrogate): {broken!r}; "
+            'decode the text with errors="replace"'
         ) from None
-
-
-def _is_broken(word: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in word)
-
-
-def _paragraphs(text: CodedText, chosen: WordIds, part: int) -> Paragraphs:
-    codes, lengths = text.part(part)
-    ids, left = chosen.encode(codes, lengths)
-    return Paragraphs(ids, np.concatenate([[0], np.cumsum(left)]), int(lengths.sum()))
 
 
 # From codes of words, in the order in which they were met, to ids.

@@ -33,49 +33,40 @@ _NUMBERS = 1 << 24  # that an evaluation holds at a time, more or less
 
 @dataclass(frozen=True, eq=False)
 class WordLosses:
-    """Losses added up by word; every array has an entry for each word of the vocabulary.
+    """Losses added up by word.
 
     Args:
-        loss, samples: sum of the losses and number of the samples in which a word is predicted
-        centre_loss, centre_samples: the same by the word that predicts, for skip-gram
+        loss, samples: sums of the losses and numbers of the samples, a column for each word of the
+            vocabulary; the first row is by the word that is predicted, the second, for skip-gram,
+            by the word that predicts
     """
 
     loss: NDArray[np.float64]
     samples: NDArray[np.int64]
-    centre_loss: NDArray[np.float64] | None = None
-    centre_samples: NDArray[np.int64] | None = None
 
     @property
     def mean(self) -> float | None:
         """Return the mean over all samples; None if there are none."""
-        return _mean(self.loss, self.samples)
+        total = int(self.samples[0].sum())
+        return float(self.loss[0].sum()) / total if total else None
 
-    def by_frequency(self, counts: NDArray[Any]) -> dict[str, float | None]:
+    def by_frequency(self, counts: NDArray[Any], row: int = 0) -> dict[str, float | None]:
         """Return the mean loss of head, torso and tail among the words that are predicted.
 
         Args:
             counts: occurrences of each word in the training text
+            row: of the sums; 1 for the words that predict
         """
-        return _by_class(self.loss, self.samples, counts)
+        classes = frequency_classes(counts, [len(counts)])
+        chosen = ((name, classes == k) for k, name in enumerate(CLASSES))
+        return {
+            name: WordLosses(self.loss[row:, words], self.samples[row:, words]).mean
+            for name, words in chosen
+        }
 
     def by_centre_frequency(self, counts: NDArray[Any]) -> dict[str, float | None] | None:
         """Return the same among the words that predict; None for CBOW, where several do."""
-        if self.centre_loss is None or self.centre_samples is None:
-            return None
-        return _by_class(self.centre_loss, self.centre_samples, counts)
-
-
-def _by_class(
-    loss: NDArray[np.float64], samples: NDArray[np.int64], counts: NDArray[Any]
-) -> dict[str, float | None]:
-    classes = frequency_classes(counts, [len(counts)])
-    chosen = ((name, classes == k) for k, name in enumerate(CLASSES))
-    return {name: _mean(loss[words], samples[words]) for name, words in chosen}
-
-
-def _mean(loss: NDArray[np.float64], samples: NDArray[np.int64]) -> float | None:
-    total = int(samples.sum())
-    return float(loss.sum()) / total if total else None
+        return self.by_frequency(counts, 1) if len(self.loss) > 1 else None
 
 
 class WordEngine(ABC):
@@ -162,21 +153,17 @@ class WordEngine(ABC):
     ) -> WordLosses:
         """Add up losses by word, over so many samples at a time that they fit into memory."""
         words, skipgram = self.model.words, isinstance(self.model, SkipGram)
-        loss, number = np.zeros((2, words)), np.zeros((2, words), np.int64)
+        loss, number = np.zeros((1 + skipgram, words)), np.zeros((1 + skipgram, words), np.int64)
         at_once = max(1, _NUMBERS // max(self.model.dim, 8 * self.settings.window))
         edges = np.flatnonzero(np.diff(text.starts[:-1] // at_once)) + 1
         for which in np.split(np.arange(len(text)), edges):
             samples = self._samples(*self._take(text, which))
-            if not len(samples):
-                continue
-            losses = losses_of(samples)
-            centres = samples.occurrences if skipgram else samples.targets
-            for k, by in enumerate((samples.targets, centres)):
-                loss[k] += np.bincount(by, losses, words)
-                number[k] += np.bincount(by, minlength=words)
-        if skipgram:
-            return WordLosses(loss[0], number[0], loss[1], number[1])
-        return WordLosses(loss[0], number[0])
+            if len(samples):
+                losses = losses_of(samples)
+                for k, by in enumerate((samples.targets, samples.occurrences)[: 1 + skipgram]):
+                    loss[k] += np.bincount(by, losses, words)
+                    number[k] += np.bincount(by, minlength=words)
+        return WordLosses(loss, number)
 
     def _take(self, text: Paragraphs, which: Ids) -> tuple[Ids, Ids]:
         ids, starts = take(text, which)

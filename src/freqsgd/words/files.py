@@ -6,7 +6,6 @@ import re
 import warnings
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from freqsgd.errors import DataError, DataWarning
@@ -67,36 +66,16 @@ def text_name(path: Path) -> str:
     return _ENDING.sub("", path.resolve().name)
 
 
-@dataclass(frozen=True)
-class TextBlock:
-    """A part of a file, in UTF-8; it ends with white space."""
+def read_text_blocks(path: Path) -> Iterator[tuple[bytes, int, float]]:
+    """Yield all of a file in order, in blocks of UTF-8 that end with white space.
 
-    data: bytes
-    replaced: int  # places that were not UTF-8, up to here
-    done: float  # the part of the file up to here, from 0 to 1
+    A newline is added at the end of the file. What is not UTF-8 is replaced by U+FFFD.
 
-
-def read_text_blocks(path: Path) -> Iterator[TextBlock]:
-    """Yield all of a file in order; a newline is added at its end.
-
-    What is not UTF-8 is replaced by U+FFFD.
+    Yields:
+        a block; up to its end, the places that were replaced and the part of the file, from 0 to 1
     """
-    replaced = 0
-    for number, (data, done) in enumerate(_whole_words(path)):
-        if number == 0:
-            data = data.removeprefix(_BOM)
-        try:
-            data.decode()
-        except UnicodeDecodeError:
-            text = data.decode(errors="replace")
-            replaced += text.count("\ufffd") - data.count("\ufffd".encode())
-            data = text.encode()
-        yield TextBlock(data, replaced, done)
-
-
-def _whole_words(path: Path) -> Iterator[tuple[bytes, float]]:
-    """Read block after block, each cut after its last white space."""
-    size, rest, more, first = path.stat().st_size, b"", True, True
+    replaced, size = 0, max(path.stat().st_size, 1)
+    rest, more, first = b"", True, True
     with open_text(path) as file:
         while more:
             try:
@@ -104,20 +83,25 @@ def _whole_words(path: Path) -> Iterator[tuple[bytes, float]]:
                 position = (getattr(file, "fileobj", None) or file).tell()  # in the packed file
             except (OSError, EOFError, zlib.error) as error:
                 raise DataError(f"{path}: cannot be read: {error}; is it damaged?") from error
-            _check_text(path, block, first=first)
-            first, more = False, len(block) == BLOCK_BYTES
-            if not more:
-                block += b"\n"
+            _check_text(path, block, first=first and not rest)
+            more = len(block) == BLOCK_BYTES
+            block = rest + block + (b"" if more else b"\n")
             cut = max(block.rfind(space) for space in (b"\n", b" ", b"\t")) + 1
-            if cut:
-                yield rest + block[:cut], position / max(size, 1)
-                rest = b""
-            rest += block[cut:]
+            data, rest = block[:cut], block[cut:]
             if len(rest) > _LONGEST_WORD:
                 raise DataError(
                     f"{path}: there are {_LONGEST_WORD >> 20} MB without a space or newline; "
                     "is this text?"
                 )
+            if data:
+                data, first = data.removeprefix(_BOM) if first else data, False
+                try:
+                    data.decode()
+                except UnicodeDecodeError:
+                    text = data.decode(errors="replace")
+                    replaced += text.count("\ufffd") - data.count("\ufffd".encode())
+                    data = text.encode()
+                yield data, replaced, position / size
 
 
 def _check_text(path: Path, block: bytes, *, first: bool) -> None:

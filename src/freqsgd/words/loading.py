@@ -11,7 +11,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,6 @@ from freqsgd.words.corpus import (
     Paragraphs,
     WordIds,
     choose_words,
-    corpus_of_sentences,
     draw_parts,
     training_counts,
 )
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from freqsgd.words.tokenizer import WordReader
 
 Progress = Callable[[str, int, int | None], None]  # stage, done, total
+Files = tuple[tuple[Path, ...], ...]  # of each part
 
 _FORMAT = 1  # of the encoded text: raised when it changes, so that old ones are made anew
 _WORDS, _SUMMARY = "words.json", "summary.json"
@@ -77,26 +77,24 @@ def load_text(options: TextOptions, *, progress: Progress | None = None) -> Corp
     """
     options.check()
     if options.name == GENERATED:
-        return corpus_of_sentences(
+        return Corpus.of_sentences(
             zipf_text(),
-            default_min_count(None) if options.min_count is None else options.min_count,
-            options.max_vocab,
-            options.longest,
-            GENERATED,
-            held_out=(1, 2),
+            min_count=default_min_count(None) if options.min_count is None else options.min_count,
+            max_vocab=options.max_vocab,
+            longest=options.longest,
+            name=GENERATED,
             split_seed=options.split_seed,
         )
-    source = _Source.of(options)
-    folder = source.encoded(progress)
+    name, folder = _encoded(options, progress)
     replaced = read_json((folder / _SUMMARY).read_bytes(), dict)["replaced"]
     if replaced:
         warnings.warn(replaced_warning(replaced), DataWarning, stacklevel=2)
-    return _corpus(folder, source.name)
+    return _corpus(folder, name)
 
 
 def text_place(options: TextOptions) -> Path | None:
     """Return the folder of the encoded text; None for generated text, which is not kept."""
-    return None if options.name == GENERATED else _Source.of(options).encoded()
+    return None if options.name == GENERATED else _encoded(options)[1]
 
 
 def describe_text(corpus: Corpus) -> list[tuple[str, str]]:
@@ -127,37 +125,25 @@ def replaced_warning(files: list[tuple[str, int]]) -> str:
     )
 
 
-@dataclass(frozen=True)
-class _Source:
-    """Files of text, and how they become ids."""
-
-    name: str
-    place: str  # for messages
-    files: tuple[tuple[Path, ...], ...]  # of each part
-    options: TextOptions  # lowercase and min_count are known
-
-    @classmethod
-    def of(cls, options: TextOptions) -> _Source:
-        """Return the files that options name, and the options with the defaults for these."""
-        name = options.dataset
-        path = locate(known_dataset(name)).parent if name else Path(str(options.path))
-        defaults: dict[str, Any] = {
-            "lowercase": is_wikitext(path) or options.tokenizer == "words",
-            "min_count": default_min_count(path),
-        }
-        missing = {key: value for key, value in defaults.items() if getattr(options, key) is None}
-        files = files_of_parts(path, options.validation_path, options.test_path)
-        return cls(name or text_name(path), name or str(path), files, replace(options, **missing))
-
-    def encoded(self, progress: Progress | None = None) -> Path:
-        """Return the folder of the encoded text, which is made if need be."""
-        key = {
-            "place": "",
-            "files": [[file_key(path) for path in files] for files in self.files],
-            "text": _FORMAT,
-            **{name: getattr(self.options, name) for name in _CODED_BY},
-        }
-        return cached(self.name, key, lambda folder: _encode(self, folder, progress), _check)
+def _encoded(options: TextOptions, progress: Progress | None = None) -> tuple[str, Path]:
+    """Return the name of a text, and the folder of its ids, which is made if need be."""
+    known = options.dataset
+    path = locate(known_dataset(known)).parent if known else Path(str(options.path))
+    defaults: dict[str, Any] = {
+        "lowercase": is_wikitext(path) or options.tokenizer == "words",
+        "min_count": default_min_count(path),
+    }
+    missing = {key: value for key, value in defaults.items() if getattr(options, key) is None}
+    options = replace(options, **missing)
+    files = files_of_parts(path, options.validation_path, options.test_path)
+    key = {
+        "place": "",
+        "files": [[file_key(each) for each in of_part] for of_part in files],
+        "text": _FORMAT,
+        **{name: getattr(options, name) for name in _CODED_BY},
+    }
+    name = known or text_name(path)
+    return name, cached(name, key, lambda made: _encode(options, files, made, progress), _check)
 
 
 # ---- encoded text --------------------------------------------------------------------------------
@@ -196,21 +182,24 @@ def _check(folder: Path) -> None:
             raise ValueError("paragraphs do not begin one after another")
 
 
-def _encode(source: _Source, folder: Path, progress: Progress | None) -> None:
+def _encode(options: TextOptions, files: Files, folder: Path, progress: Progress | None) -> None:
     """Write ids and starts of each part, the vocabulary, and a summary into the folder."""
     try:
         from freqsgd.words.tokenizer import WordReader
     except ImportError as error:
         raise DataError(f"text is read with {error.name}: pip install 'freqsgd[text]'") from error
-    options = source.options
     assert options.lowercase is not None
     assert options.min_count is not None
     reader = WordReader(options.tokenizer, lowercase=options.lowercase, longest=options.longest)
-    parts = _parts(source, _write_codes(source, reader, folder, progress))
+    pieces = _write_codes(files, reader, folder, progress)
+    # Parts without files of their own are drawn from the training one.
+    drawn = draw_parts(pieces[0], [k for k in (1, 2) if not files[k]], options.split_seed)
+    own = np.repeat(np.arange(1, len(PARTS), dtype=np.uint8), pieces[1:])
+    parts = np.concatenate([drawn, own])
     chosen = choose_words(
         training_counts(_read_codes(folder, parts, options.longest), len(reader.table)),
         reader.text_of,
-        source.place,
+        options.dataset or str(options.path),
         options.min_count,
         options.max_vocab,
         never=(0,),
@@ -230,14 +219,14 @@ def _encode(source: _Source, folder: Path, progress: Progress | None) -> None:
 
 
 def _write_codes(
-    source: _Source, reader: WordReader, folder: Path, progress: Progress | None
+    files: Files, reader: WordReader, folder: Path, progress: Progress | None
 ) -> list[int]:
     """Write codes and lengths of all pieces, part after part, and count the pieces of each."""
     pieces, read = [0] * len(PARTS), 0
-    total = sum(path.stat().st_size for files in source.files for path in files)
+    total = sum(path.stat().st_size for of_part in files for path in of_part)
     with (folder / _CODES).open("wb") as codes, (folder / _LENGTHS).open("wb") as lengths:
-        for part, files in enumerate(source.files):
-            for path in files:
+        for part, of_part in enumerate(files):
+            for path in of_part:
                 size = path.stat().st_size
                 for some, ended, done in reader.read(path, add=part == 0):
                     codes.write(some.data)
@@ -246,16 +235,9 @@ def _write_codes(
                     if progress:
                         progress("reading words", read + round(done * size), total)
                 read += size
-            if files and not pieces[part]:
-                raise DataError(f"{files[0]}: there are no words in it")
+            if of_part and not pieces[part]:
+                raise DataError(f"{of_part[0]}: there are no words in it")
     return pieces
-
-
-def _parts(source: _Source, pieces: list[int]) -> NDArray[np.uint8]:
-    """Return the part of each piece; those without files are drawn from the training one."""
-    held_out = [part for part in (1, 2) if not source.files[part]]
-    own = np.repeat(np.arange(1, len(PARTS), dtype=np.uint8), pieces[1:])
-    return np.concatenate([draw_parts(pieces[0], held_out, source.options.split_seed), own])
 
 
 def _read_codes(folder: Path, parts: NDArray[np.uint8], longest: int) -> Iterator[CodedText]:

@@ -168,17 +168,16 @@ class WordReader:
 
     def _find(self, path: Path) -> Iterator[tuple[FoundWords, float]]:
         begun = 0
-        for block in read_text_blocks(path):
-            data = block.data
+        for data, replaced, done in read_text_blocks(path):
             if self._apostrophes:
                 data = data.replace(_APOSTROPHE_BYTE, b"'")
             if self._lowercase:
                 data = data.lower() if data.isascii() else data.decode().lower().encode()
             found = find_words(data, self._kinds, self._longest, begun)
             begun = found.open
-            if block.replaced:
-                self.replaced[path] = block.replaced
-            yield found, block.done
+            if replaced:
+                self.replaced[path] = replaced
+            yield found, done
 
     def text_of(self, code: int) -> str:
         """Return the word of a code."""

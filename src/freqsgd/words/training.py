@@ -26,6 +26,8 @@ from freqsgd.words.folder import load_words, save_words
 from freqsgd.words.settings import TextSettings, check_rule, with_default_lr
 from freqsgd.words.similarity import word_similarity
 
+_FEW = 0.01  # of a text's samples, that subsampling leaves
+
 
 def fit_text(
     corpus: Corpus,
@@ -149,8 +151,14 @@ class _Run(EpochRun):
         samples = int(self.losses[:, 1].sum())
         if samples == 0:
             raise DataError("subsampling has left no two words together: use a larger subsample")
-        if self.progress.epoch == 0:
-            warn_of_few(samples, self.corpus.train, self.cut)
+        whole = number_of_samples(self.corpus.train, self.cut)
+        if self.progress.epoch == 0 and samples < _FEW * whole:
+            warnings.warn(
+                f"subsample {self.cut.subsample:g} leaves {samples:,} of {whole:,} samples in an "
+                "epoch: use a larger value",
+                DataWarning,
+                stacklevel=2,
+            )
 
     def mean_loss(self, losses: NDArray[np.float64]) -> float:
         total, samples = losses.sum(0).tolist()
@@ -166,9 +174,16 @@ class _Run(EpochRun):
         return {"val_loss": loss}
 
     def test(self, best: dict[str, Any] | None) -> dict[str, Any]:
-        corpus = self.corpus
-        if best:
-            warn_of_nothing_learned(best["val_loss"], blank_loss(self.model.words, self.cut))
+        corpus, blank = self.corpus, blank_loss(self.model.words, self.cut)
+        # The loss of negative sampling is bounded: a rate that is far too high does not diverge.
+        if best and best["val_loss"] is not None and best["val_loss"] > blank:
+            warnings.warn(
+                f"the validation loss {best['val_loss']:.4g} of the best epoch is above the "
+                f"{blank:.4g} of a model that knows nothing: try a smaller learning rate, or more "
+                "text",
+                DataWarning,
+                stacklevel=2,
+            )
         losses = self.engine.evaluate(corpus.test if best else _beginning(corpus.test, 0))
         figures: dict[str, Any] = {
             "test_loss": _finite(losses.mean),
@@ -211,9 +226,6 @@ def describe_text(
     """Return the content of ``results.json`` without runs."""
     splits = {name: len(getattr(corpus, name).ids) for name in ("train", "validation", "test")}
     return heading(corpus.summary(), splits, settings.about_model, threads, command)
-
-
-_FEW = 0.01  # of a text's samples, that subsampling leaves
 
 
 def check_text(corpus: Corpus, settings: TextSettings) -> None:
@@ -269,32 +281,6 @@ def number_of_samples(text: Paragraphs, settings: TextSettings) -> int:
         return int(lengths[lengths > 1].sum())
     reach = np.minimum(window, np.maximum(lengths - 1, 0))  # the sum of lengths - d for d = 1, ...
     return int((2 * reach * lengths - reach * (reach + 1)).sum())
-
-
-def warn_of_few(samples: int, text: Paragraphs, settings: TextSettings) -> None:
-    """Say where subsampling leaves next to nothing of a text's samples in an epoch."""
-    whole = number_of_samples(text, settings)
-    if samples < _FEW * whole:
-        warnings.warn(
-            f"subsample {settings.subsample:g} leaves {samples:,} of {whole:,} samples in an "
-            "epoch: use a larger value",
-            DataWarning,
-            stacklevel=2,
-        )
-
-
-def warn_of_nothing_learned(loss: float | None, blank: float) -> None:
-    """Warn of a model that is worse than one that knows nothing.
-
-    The loss of negative sampling is bounded, so that a rate that is far too high does not diverge.
-    """
-    if loss is not None and loss > blank:
-        warnings.warn(
-            f"the validation loss {loss:.4g} of the best epoch is above the {blank:.4g} of a model "
-            "that knows nothing: try a smaller learning rate, or more text",
-            DataWarning,
-            stacklevel=2,
-        )
 
 
 def blank_loss(words: int, settings: TextSettings) -> float:
