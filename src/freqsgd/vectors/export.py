@@ -42,24 +42,16 @@ def export_model(
         check_target(file, force=force, inputs=part_files(folder))
     if format == "onnx" and is_stream(out):
         raise DataError(f"cannot write {out}: the format onnx writes two files; name a file")
-    if holds_words(folder):
-        _export_words(folder, format, out, field, force)
-        return files
-    saved = SavedModel(folder)
-    if format == "onnx":
-        _export_graph(saved, *files)
-    elif format in WORD2VEC_FORMATS:
-        Vectors.of_saved(saved, field).save(out, format, force=force)
-    else:
-        write_arrays(out, format, _arrays(saved, field))
-    return files
-
-
-def _export_words(folder: Path, format: str, out: Path, field: str | None, force: bool) -> None:
-    if format == "onnx":
+    if format == "onnx" and holds_words(folder):
         known = ", ".join(VECTOR_FORMATS)
         raise DataError(f"a model of words has no ONNX graph, only vectors: use one of {known}")
-    Vectors.of_model(folder, field).save(out, format, force=force)
+    if format == "onnx":
+        _export_graph(SavedModel(folder), *files)
+    elif format in WORD2VEC_FORMATS or holds_words(folder):
+        Vectors.of_model(folder, field).save(out, format, force=force)
+    else:
+        write_arrays(out, format, _arrays(SavedModel(folder), field))
+    return files
 
 
 def _export_graph(saved: SavedModel, out: Path, beside: Path) -> None:
@@ -80,12 +72,13 @@ def _beside(out: Path) -> Path:
 
 def _arrays(saved: SavedModel, field: str | None) -> dict[str, NDArray[Any]]:
     """Return vectors, tokens, counts and linear weights of the fields, and the bias."""
-    names = saved.fields if field is None else [choose("field", field, saved.fields)]
-    named: dict[str, NDArray[Any]] = {"bias": saved.model.bias.detach().numpy()}
-    for name in names:
-        named |= Vectors.of_saved(saved, name).arrays()
-        linear = field_rows(saved.model, saved.fields.index(name))[:, saved.model.dim]
-        named[key(name, "linear")] = linear.copy()
+    model = saved.model
+    named: dict[str, NDArray[Any]] = {"bias": model.bias.detach().numpy()}
+    chosen = None if field is None else choose("field", field, saved.fields)
+    for place, name in enumerate(saved.fields):
+        if chosen in (None, name):
+            named |= Vectors.of(model, saved.encoder, place, name).arrays()
+            named[key(name, "linear")] = field_rows(model, place)[:, model.dim].copy()
     return named
 
 
@@ -96,21 +89,16 @@ def open_vectors(source: Path, names: Sequence[str]) -> tuple[Vectors, list[str]
         source: a model's folder, or a file of vectors
         names: tokens; before them the name of a field, for a recommender or a file of several
     """
-    if source.is_file():
-        fields = Vectors.load_fields(source)
-        if len(fields) == 1:
-            return next(iter(fields.values())), list(names)
-        field, tokens = _field_and_tokens(names)
-        return fields[choose("field", field, list(fields))], tokens
+    fields = Vectors.load_fields(source) if source.is_file() else {}
+    if len(fields) == 1:
+        return next(iter(fields.values())), list(names)
     if source.is_dir():
         check_folder(source)
-    if holds_words(source):
+    if not fields and holds_words(source):
         return Vectors.of_model(source), list(names)
-    field, tokens = _field_and_tokens(names)
-    return Vectors.of_model(source, field), tokens
-
-
-def _field_and_tokens(names: Sequence[str]) -> tuple[str, list[str]]:
     if len(names) < 2:
         raise DataError(f"only {' '.join(names)!r} was named: name a field, then tokens of it")
-    return names[0], list(names[1:])
+    field, *tokens = names
+    if fields:
+        return fields[choose("field", field, list(fields))], tokens
+    return Vectors.of_model(source, field), tokens

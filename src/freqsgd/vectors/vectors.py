@@ -59,14 +59,15 @@ class SavedModel:
         self.fields: list[str] = description["fields"]
         expected = has_tokens(folder) or description.get("tokens")
         self.encoder = load_dictionary(folder, self.model, description) if expected else None
-        self.columns = self.encoder.columns if self.encoder else _columns(self.fields, self.model)
-
-
-def _columns(names: Sequence[str], model: FM) -> tuple[Column, ...]:
-    return tuple(
-        Column(name, "bag" if width > 1 else "category", width=width)
-        for name, width in zip(names, model.widths, strict=True)
-    )
+        widths = zip(self.fields, self.model.widths, strict=True)
+        self.columns = (
+            self.encoder.columns
+            if self.encoder
+            else tuple(
+                Column(name, "bag" if width > 1 else "category", width=width)
+                for name, width in widths
+            )
+        )
 
 
 def field_rows(model: FM, field: int) -> NDArray[np.float32]:
@@ -131,14 +132,10 @@ class Vectors:
         A model of words has one field, "word", which need not be named.
         """
         folder = Path(folder)
-        if not holds_words(folder):
-            return cls.of_saved(SavedModel(folder), field)
-        model, words, counts, _ = load_words(folder)
-        return cls(words, model.vectors.numpy(), counts, choose("field", field, ["word"]))
-
-    @classmethod
-    def of_saved(cls, saved: SavedModel, field: str | None = None) -> Vectors:
-        """Return the vectors of a field of a model that has been read."""
+        if holds_words(folder):
+            model, words, counts, _ = load_words(folder)
+            return cls(words, model.vectors.numpy(), counts, choose("field", field, ["word"]))
+        saved = SavedModel(folder)
         name = choose("field", field, saved.fields)
         return cls.of(saved.model, saved.encoder, saved.fields.index(name), name)
 
