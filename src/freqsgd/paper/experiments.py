@@ -6,7 +6,6 @@ and said to be one. Claims are the paper's, in our words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from freqsgd.paper import rules
@@ -48,7 +47,7 @@ class Figure:
     claim: str
     rules: tuple[tuple[str, Rule], ...]  # each with the name of the run it is held against
     private: str = ""  # why the paper's own data are never at hand
-    rates: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by model, optimizer
+    rates: dict[str, dict[str, float]] = field(default_factory=dict)  # by model, optimizer
     also: tuple[str, ...] = ()  # other names, which figures may share
 
     @property

@@ -31,7 +31,6 @@ from freqsgd.paper.tasks import (
     OUT_OF_TIME,
     PAPER,
     RUNNING,
-    WRITTEN,
     PaperFolder,
     Task,
     plan_task,
@@ -163,7 +162,7 @@ def _judge(folder: PaperFolder, task: Task, code: int, seconds: float) -> tuple[
     """Return the status of a run that has ended, and why it is not done."""
     if code == 0:
         whole = folder.document(task) is not None
-        return (DONE, "") if whole else (FAILED, f"it wrote no {WRITTEN[task.command[0]][0]}")
+        return (DONE, "") if whole else (FAILED, f"it wrote no {task.written[0]}")
     if seconds > task.way.budget:
         how = "goes on with it" if task.resumable else "begins it again"
         return OUT_OF_TIME, f"stopped after {duration(task.way.budget)}; the same command {how}"
@@ -292,18 +291,12 @@ def judged(
     for name, rule in figure.rules:
         finding = _look(rule, runs[name], documents[name])
         rulings.append(Ruling(name, rule.says, finding.holds, finding.measured))
+    names = ("name", "number", "title", "claim", "brief", "private", "rates", "runs")
     return PaperFigure(
-        name=figure.name,
-        number=figure.number,
-        title=figure.title,
-        claim=figure.claim,
-        brief=figure.brief,
-        private=figure.private,
-        rates={model: dict(rates) for model, rates in figure.rates.items()},
+        **{name: getattr(figure, name) for name in names},
         data=_data(figure, [runs[name] for name in figure.runs]),
         verdict=verdict([ruling.holds for ruling in rulings]),
         rules=tuple(rulings),
-        runs=figure.runs,
         command=command,
     )
 

@@ -26,15 +26,12 @@ from freqsgd.paper.experiments import Run, Way
 from freqsgd.tables.cache import file_key
 from freqsgd.tables.catalog import KnownDataset, by_hand, find_file, known_dataset
 
+_TRAINING = ("results.json", "report.html", Results)
 WRITTEN: dict[str, tuple[str, str, type[Struct]]] = {  # by command: document, page and content
-    "compare": ("results.json", "report.html", Results),
-    "stream": ("results.json", "report.html", Results),
-    "words": ("results.json", "report.html", Results),
-    "tune": ("results.json", "report.html", Results),
+    **dict.fromkeys(("compare", "stream", "words", "tune"), _TRAINING),
     "inspect": ("inspect.json", "inspect.html", Inspection),
     "theory": ("theory.json", "theory.html", Theory),
 }
-_RESUMED = ("compare", "stream", "words", "tune")  # commands that know --resume
 _BARE = ("inspect",)  # takes neither --threads nor --seed
 _NEEDS = {"tune": ("optuna", "tune")}  # commands by the package they need, and its extra
 
@@ -63,9 +60,14 @@ class Task:
     why: str = ""  # how to get what is not there
 
     @property
+    def written(self) -> tuple[str, str, type[Struct]]:
+        """The document and the page that it leaves in its folder, and the document's type."""
+        return WRITTEN[self.command[0]]
+
+    @property
     def resumable(self) -> bool:
         """Whether it can go on where it was cut short."""
-        return self.command[0] in _RESUMED
+        return self.written is _TRAINING
 
     def key(self) -> dict[str, Any]:
         """Return what its results depend on."""
@@ -176,7 +178,7 @@ class PaperFolder:
 
     def document(self, task: Task) -> Any:
         """Return what a run has measured so far, as its Struct; None if that cannot be read."""
-        name, _, kind = WRITTEN[task.command[0]]
+        name, _, kind = task.written
         found = load_object(self.of(task) / name)
         try:
             return None if found is None else read_document(found, kind, name)
@@ -187,14 +189,13 @@ class PaperFolder:
         self, task: Task, status: str, why: str = "", seconds: float | None = None
     ) -> PaperRun:
         """Return a run as ``paper.json`` has it."""
-        document, page, _ = WRITTEN[task.command[0]]
-        files = (self.of(task) / document, self.of(task) / page)
-        there = [
-            path.relative_to(self.path).as_posix()
-            if status in MEASURED and path.is_file()
+        folder = self.of(task)
+        document, page = (
+            (folder / name).relative_to(self.path).as_posix()
+            if status in MEASURED and (folder / name).is_file()
             else None
-            for path in files
-        ]
+            for name in task.written[:2]
+        )
         return PaperRun(
             title=task.title,
             command=shlex.join(["freqsgd", *task.command, "--out", task.name]),
@@ -205,8 +206,8 @@ class PaperFolder:
             why=why,
             seconds=seconds,
             budget=0.0 if task.lacks else task.way.budget,
-            document=there[0],
-            report=there[1],
+            document=document,
+            report=page,
         )
 
     def _is_of(self, folder: Path, key: Mapping[str, Any]) -> bool:
