@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from freqsgd.cli.app import app
-from freqsgd.cli.wording import quantity
+from freqsgd.cli.plan_size import quantity
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.planner import measure as measuring
 from tests.planner.test_measure import TINY

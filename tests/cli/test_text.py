@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from freqsgd.cli.app import run as app_run
-from freqsgd.cli.results import _table
-from freqsgd.documents.results import Results
+from freqsgd.cli.results import table
+from freqsgd.documents.results import Results, Run
 from freqsgd.words.folder import load_words
 from freqsgd.words.zipf import zipf_text
 from tests.lossless import check_lossless
@@ -270,6 +270,7 @@ def test_a_recommender_is_told_of_the_commands_for_text(freqsgd, tmp_path):
 
 
 def test_a_table_too_wide_for_the_terminal_has_a_column_per_optimizer():
-    rows = [{"optimizer": name, "test loss": "2.3461"} for name in ("sgd", "cfsgd", "adam")]
-    heads = [[column.header for column in _table(rows, width).columns] for width in (80, 15)]
+    runs = [Run(optimizer=name) for name in ("sgd", "cfsgd", "adam")]
+    columns = {"optimizer": lambda run: run.optimizer, "test loss": lambda run: "2.3461"}
+    heads = [[each.header for each in table(columns, runs, width).columns] for width in (80, 15)]
     assert heads == [["optimizer", "test loss"], ["optimizer", "sgd", "cfsgd", "adam"]]

@@ -32,9 +32,9 @@ each_way = pytest.mark.parametrize(("run", "kind", "way"), WAYS.values(), ids=WA
 def parsed(command):
     """The values of all options of a command, which is not run."""
     known, arguments = get_command(app), command
-    while hasattr(known, "commands"):
+    while hasattr(known, "list_commands"):
         name, *arguments = arguments
-        known = known.commands[name]
+        known = known.get_command(None, name)
     with known.make_context(name, [*arguments, "--out", "out"]) as context:
         return context.params
 

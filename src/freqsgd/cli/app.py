@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
-from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple, NoReturn
 
@@ -104,7 +103,7 @@ _SYNONYMS = {  # names of options elsewhere, and ours
     "--sep": "--separator",
     "--delimiter": "--separator",
 }
-_UsageError: Any = typer.BadParameter.__base__  # of typer's own copy of click, or of click itself
+_UsageError: Any = typer.BadParameter.__base__  # of Typer's own copy of click, or of click itself
 
 
 class _Panels(TyperCommand):
@@ -124,30 +123,10 @@ class _Panels(TyperCommand):
                 formatter.write_dl(texts)
 
 
-class _Lazy(Mapping[str, Any]):
-    """Commands by name, each made when it is asked for."""
-
-    def __init__(self, known: Mapping[str, Command]) -> None:
-        self.known = known
-
-    def __getitem__(self, name: str) -> Any:
-        about, place, _ = self.known[name]
-        if isinstance(place, str):
-            return _imported(name, place)
+def _made(name: str, command: Command) -> Any:
+    about, place, _ = command
+    if not isinstance(place, str):
         return _Overview(name=name, help=about, known=place, no_args_is_help=True)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.known)
-
-    def __len__(self) -> int:
-        return len(self.known)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.known  # Mapping's own would import it
-
-
-@cache
-def _imported(name: str, place: str) -> Any:
     module, _, function = place.partition(":")
     program = typer.Typer(add_completion=False, rich_markup_mode=None)
     program.command(name, cls=_Panels)(getattr(import_module(f"freqsgd.cli.{module}"), function))
@@ -159,11 +138,15 @@ class _Overview(TyperGroup):
 
     def __init__(self, *, known: Mapping[str, Command] = COMMANDS, **options: Any) -> None:
         super().__init__(**options)
-        self.commands: Any = _Lazy(known)
+        self.known = known
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return names in the order in which they are shown."""
-        return list(self.commands)
+        return list(self.known)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command, which is imported now; None if there is none of this name."""
+        return _made(cmd_name, self.known[cmd_name]) if cmd_name in self.known else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command; tell where it is if its name has changed."""
@@ -173,7 +156,7 @@ class _Overview(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the page."""
-        path, known = ctx.command_path, self.commands.known
+        path, known = ctx.command_path, self.known
         width = max(map(len, known))
         version = "" if ctx.parent else "[--version] "
         formatter.write(f"Usage: {path} {version}[--help] COMMAND ...\n\n{self.help}\n")
@@ -271,7 +254,7 @@ def _options(command: Any, context: Any) -> list[str]:
 def _namesakes(name: str) -> list[tuple[str, Any]]:
     """Return the commands of this name, at the top and in groups."""
     found = [("freqsgd", COMMANDS), ("freqsgd stream", _STREAM), ("freqsgd words", _WORDS)]
-    return [(f"{path} {name}", _Lazy(known)[name]) for path, known in found if name in known]
+    return [(f"{path} {name}", _made(name, known[name])) for path, known in found if name in known]
 
 
 def _end(message: str) -> NoReturn:

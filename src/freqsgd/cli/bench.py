@@ -7,9 +7,10 @@ from typing import Annotated
 
 import msgspec
 import typer
-from rich.console import Console
 
-from freqsgd.cli.plan import table_of
+from freqsgd.cli import options as opt
+from freqsgd.cli.options import option
+from freqsgd.cli.output import grid, screen
 from freqsgd.cli.progress import Watcher, console
 from freqsgd.cli.session import target, use_threads
 from freqsgd.documents import write_document
@@ -29,16 +30,18 @@ _NAMES = {
 def bench(
     quick: Annotated[
         bool,
-        typer.Option(
-            "--quick", help="Small tables, which fit the cache: too fast; kept only with --out."
+        option(
+            "Measure small tables, which fit the cache: the rates are too high, and kept only "
+            "with --out.",
+            "--quick",
         ),
     ] = False,
-    threads: Annotated[int | None, typer.Option(help="Of kernels and torch.")] = None,
+    threads: opt.Threads = None,
     out: Annotated[
-        Path | None, target("File to keep them in (default: in the cache folder).")
+        Path | None, target("File for the rates (default: one in the cache folder).")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    force: opt.Force = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Measure the rates of this machine that freqsgd plan predicts from.
 
@@ -73,19 +76,19 @@ def bench(
 
 def print_bench(bench: Bench) -> None:
     """Print the machine, and a line for each rate."""
-    screen = Console(highlight=False, width=None if Console().is_terminal else 140)
+    results = screen(140)
     machine, sizes = bench.machine, bench.sizes
-    screen.print(
+    results.print(
         f"\n{machine.cpu}, {machine.cores} cores, {machine.threads} threads; torch "
         f"{machine.torch}, TorchRec {machine.torchrec or 'not measured'}"
     )
     if machine.torchrec is None:
-        screen.print(machine.no_torchrec, soft_wrap=True, markup=False)
-    screen.print(
+        results.print(machine.no_torchrec, soft_wrap=True, markup=False)
+    results.print(
         f"{sizes.features} features, batches of {sizes.batch_size:,}; medians of "
         f"{sizes.rounds} rounds, {bench.seconds:.0f} s in all"
     )
-    table = table_of("what", "vectors", "table rows", "per second", "spread")
+    table = grid("what", "vectors", "table rows", "per second", "spread")
     for each in bench.rates:
         rate = each.per_second
         table.add_row(
@@ -95,6 +98,6 @@ def print_bench(bench: Bench) -> None:
             f"{rate / 1e9:.2f} GB" if each.unit == "bytes" else f"{rate / 1e6:.2f} M rows",
             f"{each.slowest / rate:.2f} to {each.fastest / rate:.2f}",
         )
-    screen.print(table)
+    results.print(table)
     if bench.quick:
-        screen.print("quick: tables this small fit the cache, so these rates are too high")
+        results.print("quick: tables this small fit the cache, so these rates are too high")

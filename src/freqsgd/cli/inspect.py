@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from freqsgd.cli import options as opt
-from freqsgd.cli.options import DATA, made, option, words
+from freqsgd.cli.options import in_data, made, option, words
+from freqsgd.cli.output import grid, screen, shown
 from freqsgd.cli.session import present, target
-from freqsgd.cli.wording import shown
 from freqsgd.documents.inspection import InspectedField, Inspection, TailFit, TokenPromise
 from freqsgd.errors import DataError
 from freqsgd.files import check_apart
@@ -36,47 +35,34 @@ def inspect_data(
     context: typer.Context,
     dataset: Annotated[
         str | None,
-        option(
-            "Built-in dataset: synthetic, movielens-1m, criteo, zipf-text, wikitext-2, ... "
-            "(default: synthetic).",
-            panel=DATA,
-        ),
+        in_data("Dataset: synthetic (default), movielens-1m, criteo, zipf-text, wikitext-2, ..."),
     ] = None,
     path: Annotated[
         str | None,
-        option(
+        in_data(
             "Your own files: .csv, .tsv, .inter or .parquet, a folder of these or of days, a "
             "pattern such as 'day-*', or text (--text).",
             "--data",
-            panel=DATA,
         ),
     ] = None,
-    text: Annotated[
-        bool, option("Read the file as text, not as a table.", "--text", panel=DATA)
-    ] = False,
+    text: Annotated[bool, in_data("Read the file as text, not as a table.", "--text")] = False,
     features: Annotated[
-        str | None,
-        option("Columns of categories, comma-separated (default: all but the label).", panel=DATA),
+        str | None, in_data("Columns of categories, a,b,c (default: all but the label).")
     ] = None,
-    numeric: Annotated[
-        str | None, option("Columns of numbers, comma-separated; they are binned.", panel=DATA)
-    ] = None,
+    numeric: Annotated[str | None, in_data("Columns of numbers, a,b,c, which are binned.")] = None,
     numeric_rule: opt.NumericRule = InspectionOptions.numeric_rule,
-    label: Annotated[
-        str | None, option("Column of the label, which is left out.", panel=DATA)
-    ] = None,
+    label: Annotated[str | None, in_data("Column of the label, which is left out.")] = None,
     min_count: Annotated[
         int | None,
-        option(
-            "Occurrences below which tokens of a field share one id, and words are left out "
-            "(default: as in training, 10 for criteo, 50 for wikitext, 5 for other text, else 1).",
-            panel=DATA,
+        in_data(
+            "Occurrences below which tokens share one id and words are left out (default: as in "
+            "training: 10 for criteo, 50 for wikitext, 5 for other text, else 1)."
         ),
     ] = None,
     max_bad_rows: opt.MaxBadRows = 0,
     separator: opt.Separator = None,
     columns: opt.Columns = None,
-    dim: Annotated[int, option("Dimension of the vectors for the estimate of memory.")] = 64,
+    dim: Annotated[int, option("Dimension of the vectors, to estimate their memory.")] = 64,
     out: Annotated[
         Path | None, target("Folder for inspect.json, inspect.html and pictures.")
     ] = None,
@@ -109,7 +95,7 @@ _COLUMNS = (
 
 def print_inspection(inspection: Inspection) -> None:
     """Print a row per field, then the statements of the report."""
-    console = Console(highlight=False, width=None if Console().is_terminal else 100)
+    console = screen(100)
     inspection = with_names(inspection)
     data, *others = summarize(inspection)
     print(f"\n{_fill(data.text, console.width)}")
@@ -120,17 +106,16 @@ def print_inspection(inspection: Inspection) -> None:
 
 
 def _fill(text: str, width: int) -> str:
-    """Lines, without what could steer the terminal or keep them from being broken."""
+    """Return lines, without what could steer the terminal or keep them from being broken."""
     spaced = text.replace(_NBSP, " ")
     plain = "".join(one if one.isprintable() else repr(one)[1:-1] for one in spaced)
     return textwrap.fill(plain, width, subsequent_indent=" " * _INDENT)
 
 
 def _table(fields: Sequence[InspectedField]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("field", no_wrap=True, max_width=_LONGEST_NAME, overflow="ellipsis")
-    for name in ("tokens", "once", "effective", "top 1%", "10%", "tail", "median", "90%"):
-        table.add_column(name, justify="right", no_wrap=True)
+    titles = ("tokens", "once", "effective", "top 1%", "10%", "tail", "median", "90%")
+    table = grid("field", *titles)
+    table.columns[0].max_width, table.columns[0].overflow = _LONGEST_NAME, "ellipsis"
     for field in fields:
         effective = field.effective_tokens
         table.add_row(
@@ -148,14 +133,14 @@ def _table(fields: Sequence[InspectedField]) -> Table:
 
 
 def _tail(fit: TailFit) -> str:
-    """The better of the two fits."""
+    """Format the better of the two fits."""
     if fit.family is None:
         return "-"
     return f"exp(-{fit.tau:.2g} n)" if fit.family == "exponential" else f"n^-{fit.nu:.2f}"
 
 
 def _factor(promise: TokenPromise) -> str:
-    """A ratio in three digits, or whole, and of how many occurrences it comes."""
+    """Format a ratio in three digits, or whole, and how many occurrences it comes of."""
     iterations = promise.iterations
     ratio = f"{iterations:.3g}" if iterations < 1000 else f"{iterations:,.0f}"
     return f"{ratio} x ({promise.count:,.0f})"

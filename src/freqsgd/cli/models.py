@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from freqsgd.cli import options as opt
 from freqsgd.cli.options import column_names, option
+from freqsgd.cli.output import grid, screen, shown
 from freqsgd.cli.session import target, use_threads
-from freqsgd.cli.wording import shown
 from freqsgd.errors import DataError
 from freqsgd.files import is_stream
 from freqsgd.tables.dialect import Dialect
@@ -156,15 +154,10 @@ def _as_json(near: list[Neighbor], names: _Names = None) -> list[dict[str, objec
 
 def _print_neighbors(title: str, near: list[Neighbor], names: _Names = None) -> None:
     """Print a title and a line per neighbour."""
-    console = Console(highlight=False, width=None if Console().is_terminal else 1000)
+    console = screen(1000)
     console.print(Text(title, "bold"), soft_wrap=True)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("rank", justify="right")
-    table.add_column("token")
-    if names is not None:
-        table.add_column("name")
-    table.add_column("cosine", justify="right", no_wrap=True)
-    table.add_column("seen", justify="right", no_wrap=True)
+    text = ("token",) if names is None else ("token", "name")
+    table = grid("rank", *text, "cosine", "seen", text=text)
     for rank, one in enumerate(near, start=1):
         name = [] if names is None else [Text(shown(names.get(one.token, "")))]
         seen = "-" if one.count is None else f"{one.count:,}"

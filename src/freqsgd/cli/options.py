@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -15,108 +16,77 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 UsageError: Any = typer.BadParameter.__base__  # of Typer's own copy of click, or of click itself
-DATA, MODEL, OPTIMIZER = "Data", "Model and training", "Optimizer"  # panels of help pages
 NAMES = ", ".join(OPTIMIZERS)
 
 
-def option(text: str, *names: str, panel: str | None = None) -> Any:
+def option(text: str, *names: str, panel: str | None = None, **more: Any) -> Any:
     """Make an option with its help, in a panel of the help page."""
-    return typer.Option(*names, help=text, rich_help_panel=panel)
+    return typer.Option(*names, help=text, rich_help_panel=panel, **more)
 
 
-def path_option(text: str, *names: str) -> Any:
+in_data = partial(option, panel="Data")
+in_model = partial(option, panel="Model and training")
+in_rule = partial(option, panel="Optimizer")
+
+
+def path_option(text: str, name: str) -> Any:
     """Make an option that names data, which must not be empty."""
 
     def named(path: str) -> str:
         if path == "":
-            raise UsageError(f"{names[0]} names no file or folder")
+            raise UsageError(f"{name} names no file or folder")
         return path
 
-    return typer.Option(*names, help=text, rich_help_panel=DATA, parser=named, metavar="PATH")
+    return in_data(text, name, parser=named, metavar="PATH")
 
 
 # ---- data ----------------------------------------------------------------------------------------
-_TABLES = "Your own files: .csv, .tsv, .inter or .parquet, a folder of these, or a pattern"
-TablePath = Annotated[str | None, path_option(f"{_TABLES} such as 'logs/day-*'.", "--data")]
-Label = Annotated[str | None, option("Column that holds the label, 0 or 1.", panel=DATA)]
-Features = Annotated[
-    str, option("Columns of categories, comma-separated; lists are bags of tokens.", panel=DATA)
-]
-Numeric = Annotated[
-    str, option("Columns of numbers, comma-separated; they are binned.", panel=DATA)
-]
-NumericRule = Annotated[
-    str, option("Binning of the columns of numbers: log or quantiles.", panel=DATA)
-]
+Label = Annotated[str | None, in_data("Column of the label, 0 or 1.")]
+Features = Annotated[str, in_data("Columns of categories, a,b,c; lists are bags of tokens.")]
+Numeric = Annotated[str, in_data("Columns of numbers, a,b,c, which are binned.")]
+NumericRule = Annotated[str, in_data("Binning of numbers: log or quantiles.")]
 PositiveAbove = Annotated[
-    float | None, option("Label a row 1 where the label's column is above this value.", panel=DATA)
+    float | None, in_data("Threshold above which the label's column means 1.")
 ]
-MaxBadRows = Annotated[
-    int, option("Number of malformed rows to leave out with a warning.", panel=DATA)
-]
+MaxBadRows = Annotated[int, in_data("Number of malformed rows to leave out with a warning.")]
 Separator = Annotated[
     str | None,
-    option(
-        "Separator between the cells of text files, such as ';', '::' or tab "
-        "(default: by the file's name).",
-        panel=DATA,
-    ),
+    in_data("Separator of cells in text files: ';', '::', tab (default: by the file's name)."),
 ]
 Columns = Annotated[
-    str | None,
-    option(
-        "Names of all columns, comma-separated, for text files without a header line.", panel=DATA
-    ),
+    str | None, in_data("Names of all columns, a,b,c, for text files without a header line.")
 ]
+_HELD_OUT = "(default: a part of the data is held out)"
 ValidationPath = Annotated[
-    str | None,
-    path_option(
-        "File to validate on (default: a part of the data that is held out).", "--validation-data"
-    ),
+    str | None, path_option(f"File to validate on {_HELD_OUT}.", "--validation-data")
 ]
-TestPath = Annotated[
-    str | None,
-    path_option("File to test on (default: a part of the data that is held out).", "--test-data"),
-]
-SplitSeed = Annotated[int, option("Random seed for the split of the data.", panel=DATA)]
+TestPath = Annotated[str | None, path_option(f"File to test on {_HELD_OUT}.", "--test-data")]
+SplitSeed = Annotated[int, in_data("Random seed for the split of the data.")]
 
 # ---- model and training --------------------------------------------------------------------------
-Recommender = Annotated[str, option("Model to train: fm or deepfm.", panel=MODEL)]
-Hidden = Annotated[str, option("Sizes of deepfm's hidden layers, comma-separated.", panel=MODEL)]
-Dropout = Annotated[float, option("Dropout probability of deepfm's hidden layers.", panel=MODEL)]
-InitScale = Annotated[
-    float, option("Factor on the Xavier-uniform initialization of the vectors.", panel=MODEL)
-]
-BatchSize = Annotated[int, option("Batch size, in samples.", panel=MODEL)]
-Seed = Annotated[int, option("Random seed for initialization, shuffling and dropout.", panel=MODEL)]
+Model = Annotated[str, in_model("Model to train: fm or deepfm.")]
+Hidden = Annotated[str, in_model("Sizes of deepfm's hidden layers.")]
+Dropout = Annotated[float, in_model("Dropout probability of deepfm's hidden layers.")]
+InitScale = Annotated[float, in_model("Factor on the Xavier-uniform start of the vectors.")]
+BatchSize = Annotated[int, in_model("Batch size, in samples.")]
+Seed = Annotated[int, in_model("Random seed for initialization, shuffling and dropout.")]
 CheckpointSteps = Annotated[
-    int | None,
-    option("Write a checkpoint every so many steps (default: after each epoch only).", panel=MODEL),
+    int | None, in_model("Number of steps between checkpoints within an epoch (default: none).")
 ]
 
 # ---- optimizer -----------------------------------------------------------------------------------
-OptimizerName = Annotated[str, option(f"Optimizer: {NAMES}.")]
-WeightDecay = Annotated[float, option("Strength of the L2 penalty.", panel=OPTIMIZER)]
+Optimizer = Annotated[str, option(f"Optimizer: {NAMES}.")]
+Optimizers = Annotated[str, option(f"Optimizers, a,b,c, of {NAMES}.")]
+WeightDecay = Annotated[float, in_rule("Strength of the L2 penalty.")]
 WeightDecayPower = Annotated[
-    float,
-    option(
-        "Exponent by which weight decay follows token frequency; 1 is ordinary L2, 0 decays with "
-        "each occurrence.",
-        panel=OPTIMIZER,
-    ),
+    float, in_rule("Exponent by which weight decay follows frequency; 1 is ordinary L2.")
 ]
-LinearLrScale = Annotated[
-    float, option("Learning rate of linear weights, relative to --lr.", panel=OPTIMIZER)
-]
-LinearDecayScale = Annotated[
-    float, option("Weight decay of linear weights, relative to --weight-decay.", panel=OPTIMIZER)
-]
+LinearLrScale = Annotated[float, in_rule("Factor on the learning rate of linear weights.")]
+LinearDecayScale = Annotated[float, in_rule("Factor on the weight decay of linear weights.")]
 
 # ---- the run -------------------------------------------------------------------------------------
 Resume = Annotated[bool, option("Resume the run in --out.", "--resume")]
-Threads = Annotated[
-    int | None, option("Number of threads of kernels and torch (default: torch's own choice).")
-]
+Threads = Annotated[int | None, option("Number of threads (default: torch's choice).")]
 Force = Annotated[bool, option("Replace files that exist.", "--force")]
 AsJson = Annotated[bool, option("Print JSON.", "--json")]
 

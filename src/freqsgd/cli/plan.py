@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 from msgspec.structs import astuple
-from rich.console import Console
 from rich.table import Table
 
+from freqsgd.cli import options as opt
 from freqsgd.cli.options import option, words
-from freqsgd.cli.plan_size import workload
+from freqsgd.cli.output import count_of, grid, screen
+from freqsgd.cli.plan_size import quantity, workload
 from freqsgd.cli.session import named_files, target
-from freqsgd.cli.wording import count_of, quantity
 from freqsgd.documents import write_document
 from freqsgd.documents.planner import Exchange, Plan, PlannedOptimizer, Prediction
 from freqsgd.errors import DataError
@@ -29,7 +30,6 @@ from freqsgd.runs.machine import available_memory
 
 __all__ = ["plan"]
 
-_SIZE, _DATA, _HOSTS, _OUTPUT = "Size", "Size of what is there", "Hosts", "Output"
 _INDENT = 14  # of statements, whose topics stand at the left
 _PARTS = {
     "ids": "ids of tokens",
@@ -41,98 +41,74 @@ _PARTS = {
 }
 
 
+_in_size = partial(option, panel="Size")
+_in_data = partial(option, panel="Size of what is there")
+_in_hosts = partial(option, panel="Hosts")
+
+
 def plan(
     context: typer.Context,
     features: Annotated[
-        str | None,
-        option("Number of features; with --data, the names of their columns: a,b,c.", panel=_SIZE),
+        str | None, _in_size("Number of features; with --data, their columns: a,b,c.")
     ] = None,
     rows: Annotated[
-        str | None,
-        option("Mean number of rows of the features' tables: 1e8, 100M.", panel=_SIZE),
+        str | None, _in_size("Rows of the table of each feature, on average: 1e8, 100M.")
     ] = None,
     dim: Annotated[
         int | None,
-        option(
-            "Dimension of the vectors (default: 64; 16 with --hidden, --dataset or --data).",
-            panel=_SIZE,
-        ),
+        _in_size("Dimension of the vectors (default: 64; with --hidden, --dataset or --data 16)."),
     ] = None,
     hidden: Annotated[
-        str | None,
-        option("Sizes of DeepFM's hidden layers: 16,16 (default: none, an FM).", panel=_SIZE),
+        str | None, _in_size("Sizes of DeepFM's hidden layers: 16,16 (default: none, an FM).")
     ] = None,
     batch_size: Annotated[
         str | None,
-        option(
-            "Batch size over all hosts, in examples (default: 65536; 1024 with --dataset or "
-            "--data).",
-            panel=_SIZE,
+        _in_size(
+            "Batch size over all hosts, in examples (default: 65536; with --dataset or --data "
+            "1024)."
         ),
     ] = None,
     tokens_per_example: Annotated[
-        str | None,
-        option("Tokens per example, in all features together (default: one each).", panel=_SIZE),
+        str | None, _in_size("Tokens per example, in all features (default: one in each).")
     ] = None,
-    examples: Annotated[
-        str | None, option("Number of training examples: 2.5e10.", panel=_SIZE)
-    ] = None,
+    examples: Annotated[str | None, _in_size("Number of training examples: 2.5e10.")] = None,
     model: Annotated[
-        Path | None, option("Folder of a trained model whose sizes to take.", panel=_DATA)
+        Path | None, _in_data("Folder of a trained model whose sizes to take.")
     ] = None,
     dataset: Annotated[
-        str | None,
-        option("Built-in dataset: movielens-1m, criteo, clicks-small, ...", panel=_DATA),
+        str | None, _in_data("Dataset: movielens-1m, criteo, clicks-small, ...")
     ] = None,
     path: Annotated[
-        str | None, option("Your own files, whose tokens are counted.", "--data", panel=_DATA)
+        str | None, _in_data("Your own files, whose tokens are counted.", "--data")
     ] = None,
-    label: Annotated[
-        str | None, option("Column of the label, which is not needed.", panel=_DATA)
-    ] = None,
-    numeric: Annotated[
-        str | None, option("Columns of numbers, comma-separated.", panel=_DATA)
-    ] = None,
-    separator: Annotated[
-        str | None, option("Separator between the cells of text files.", panel=_DATA)
-    ] = None,
+    label: Annotated[str | None, _in_data("Column of the label, which is not needed.")] = None,
+    numeric: Annotated[str | None, _in_data("Columns of numbers, a,b,c.")] = None,
+    separator: Annotated[str | None, _in_data("Separator of cells in text files.")] = None,
     columns: Annotated[
-        str | None,
-        option("Names of all columns, of text files without a header line.", panel=_DATA),
+        str | None, _in_data("Names of all columns, a,b,c, for text files without a header line.")
     ] = None,
     hash_rows: Annotated[
-        str | None,
-        option("Rows to which tokens are hashed, as in freqsgd stream train.", panel=_DATA),
+        str | None, _in_data("Rows that tokens are hashed to, as in freqsgd stream train.")
     ] = None,
     host_memory: Annotated[
-        str | None,
-        option("Memory per host: 1T, 512GiB (default: what is free here now).", panel=_HOSTS),
+        str | None, _in_hosts("Memory per host: 1T, 512GiB (default: what is free here now).")
     ] = None,
     hosts: Annotated[
-        int | None, option("Number of hosts (default: as many as are needed).", panel=_HOSTS)
+        int | None, _in_hosts("Number of hosts (default: as many as are needed).")
     ] = None,
     host_cores: Annotated[
-        int | None,
-        option("Number of cores per host (default: as many as bench used).", panel=_HOSTS),
+        int | None, _in_hosts("Number of cores per host (default: as many as bench used).")
     ] = None,
     network: Annotated[
-        str | None,
-        option("Bits that a host sends per second: 25G (default: bench's loopback).", panel=_HOSTS),
+        str | None, _in_hosts("Bits a host sends per second: 25G (default: bench's loopback).")
     ] = None,
-    optimizers: Annotated[
-        str, option("Optimizers to compare, comma-separated.", panel=_HOSTS)
-    ] = ",".join(PLANNED),
+    optimizers: Annotated[str, _in_hosts("Optimizers to compare, a,b,c.")] = ",".join(PLANNED),
     bench: Annotated[
-        Path | None,
-        option(
-            "File of rates that freqsgd bench --out wrote (default: this machine's).", panel=_HOSTS
-        ),
+        Path | None, _in_hosts("Rates that freqsgd bench --out wrote (default: this machine's).")
     ] = None,
-    out: Annotated[
-        Path | None, target("File for the plan as JSON.", rich_help_panel=_OUTPUT)
-    ] = None,
-    force: Annotated[bool, option("Replace files that exist.", "--force", panel=_OUTPUT)] = False,
-    as_json: Annotated[bool, option("Print JSON.", "--json", panel=_OUTPUT)] = False,
+    out: Annotated[Path | None, target("File for the plan as JSON.")] = None,
+    force: opt.Force = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Estimate memory, hosts and training time for tables of any size.
 
@@ -184,7 +160,7 @@ def _optimizers(text: str) -> list[str]:
 
 def print_plan(plan: Plan, *, free_now: bool = False) -> None:
     """Print sizes, optimizers, exchange, prediction and limits; ``free_now``: memory is ours."""
-    console = Console(highlight=False, width=None if Console().is_terminal else 110)
+    console = screen(110)
     size, host = plan.size, plan.host
     deep = "" if size.hidden is None else f", network {list(size.hidden)}"
     print(
@@ -222,15 +198,8 @@ def print_plan(plan: Plan, *, free_now: bool = False) -> None:
 
 
 def _optimizer_table(rows: Sequence[PlannedOptimizer]) -> Table:
-    table = table_of(
-        "optimizer",
-        "keeps",
-        "bytes a row",
-        "state",
-        "with weights",
-        "hosts, row-wise",
-        "table-wise",
-    )
+    titles = ("bytes a row", "state", "with weights", "hosts, row-wise", "table-wise")
+    table = grid("optimizer", "keeps", *titles, text=("optimizer", "keeps"))
     for each in rows:
         table.add_row(
             each.optimizer,
@@ -247,7 +216,7 @@ def _optimizer_table(rows: Sequence[PlannedOptimizer]) -> Table:
 
 
 def _exchange_table(ways: Mapping[str, Exchange | None]) -> Table:
-    table = table_of("", *ways)
+    table = grid("", *ways)
     for part, name in _PARTS.items():
         table.add_row(
             name, *("-" if sent is None else _bytes(getattr(sent, part)) for sent in ways.values())
@@ -262,7 +231,7 @@ def _exchange_table(ways: Mapping[str, Exchange | None]) -> Table:
 
 def _prediction_table(predictions: Sequence[Prediction]) -> Table:
     titles = ("hosts", "row updates", "sums", "exchange", "step", "examples/s", "training")
-    table = table_of("", *titles)
+    table = grid("", *titles)
     for each in predictions:
         table.add_row(
             each.how,
@@ -272,15 +241,6 @@ def _prediction_table(predictions: Sequence[Prediction]) -> Table:
             f"about {_about(each.examples_per_second)}",
             "-" if each.hours is None else _hours(each.hours),
         )
-    return table
-
-
-def table_of(*titles: str) -> Table:
-    """Return an empty table; numbers stand at the right."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for number, title in enumerate(titles):
-        left = number == 0 or title == "keeps"
-        table.add_column(title, justify="left" if left else "right", no_wrap=True)
     return table
 
 

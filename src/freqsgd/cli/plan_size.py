@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,7 +10,6 @@ import typer
 
 from freqsgd.cli.options import flag, layers, made
 from freqsgd.cli.progress import Watcher
-from freqsgd.cli.wording import quantity
 from freqsgd.errors import DataError
 from freqsgd.inspection.options import InspectionOptions
 from freqsgd.planner.workload import Workload, of_fields, of_model
@@ -19,7 +19,7 @@ from freqsgd.tables.fields import Field
 from freqsgd.tables.loading import load, open_stream
 from freqsgd.tables.spec import DataOptions, StreamOptions
 
-__all__ = ["workload"]
+__all__ = ["quantity", "workload"]
 
 _DATA_DIM, _BATCH = 16, 65_536
 _MOST_FEATURES = 1_000_000
@@ -114,3 +114,37 @@ def _of_files(options: InspectionOptions, hash_rows: str | None) -> Sequence[Fie
         return hashed_fields(options, hash_rows)
     with Watcher() as watcher:
         return count(open_source(options), progress=watcher.loading).table_fields
+
+
+_MOST = 1e30  # so that products of some of them are floats too
+_EXAMPLES = {
+    "": "1000000, 1e8, 100M or 2.5G",
+    "B": "64GB, 1T or 512GiB",
+    "bit": "25G or 100M, in bits per second",
+}
+_PREFIXES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+_PATTERN = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)\s*([kmgtp]?)(i?)(b?)", re.IGNORECASE)
+
+
+def quantity(option: str, text: str, *, unit: str = "") -> int:
+    """Return a whole number above 0, such as 1e8, 100M, 64GB or 64GiB; the unit is B, bit or none.
+
+    Example:
+        >>> quantity("--host-memory", "1.5T", unit="B")
+        1500000000000
+    """
+    found = _PATTERN.fullmatch(text.strip().replace(",", "").replace("_", ""))
+    try:
+        if found is None or (found[4] and unit != "B"):
+            raise ValueError
+        base = 1024 if found[3] else 1000
+        value = float(found[1]) * base ** _PREFIXES[found[2].lower()]
+    except (ValueError, OverflowError):
+        raise DataError(
+            f"{option} takes a number such as {_EXAMPLES[unit]}, not {text!r}"
+        ) from None
+    if not 1 <= value <= _MOST or value != int(value):
+        raise DataError(
+            f"{option} must be a whole number of at least 1 and at most {_MOST:g}, not {text}"
+        )
+    return int(value)

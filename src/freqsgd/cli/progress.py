@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from freqsgd.cli.wording import number
+from freqsgd.cli.output import number
 
 if TYPE_CHECKING:
     from freqsgd.recommender.one_pass import StreamProgress

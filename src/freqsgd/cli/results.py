@@ -1,38 +1,38 @@
-"""The final table."""
+"""The table of results that ends a training command."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from freqsgd.cli.wording import count_of, number
-from freqsgd.documents.results import Dataset, Epoch, Model, Similarity
-from freqsgd.report.one_pass import OnePass, edge_words, read_one_pass
-from freqsgd.report.results import Results, Run, read_results
+from freqsgd.cli.output import count_of, grid, number, screen
+from freqsgd.documents import read_document
+from freqsgd.documents.results import Epoch, Results, Run, Similarity
 
-__all__ = ["print_results"]
+__all__ = ["print_results", "table"]
 
-_Row = dict[str, str]
+_BASELINE = "adagrad"  # of one pass
+_CUT_SHORT = ("diverged", "interrupted")
+_Column = Callable[[Run], str]
 
 
-def print_results(results: dict[str, Any]) -> None:
-    """What was trained, and how each optimizer did."""
-    console = Console(highlight=False, width=None if Console().is_terminal else 140)
-    if results.get("one_pass") is True:
-        _print_one_pass(read_one_pass(results), console)
+def print_results(document: Mapping[str, Any]) -> None:
+    """Print what was trained, how each optimizer did, and what went wrong."""
+    found, console = read_document(document, Results, "results.json"), screen(140)
+    if found.one_pass:
+        _print_one_pass(found, console)
         return
-    found = read_results(results)
-    text = found.dataset.kind == "text"
-    about, row = (_about_text, _of_text) if text else (_about_samples, _of_samples)
-    console.print(f"\n{about(found.dataset, found.model)}")
+    about, columns = _text(found) if found.dataset.kind == "text" else _samples(found)
+    console.print(f"\n{found.dataset.name}: {about}", markup=False)
     if (limit := found.best_possible.get("val_auc")) is not None:
         console.print(f"best validation AUC that any model could reach: {limit:.4f}")
-    console.print(_table([row(run) for run in found.runs], console.width))
+    console.print(table(columns, found.runs, console.width))
     for run in found.runs:
         if run.error is not None:
-            console.print(f"{run.optimizer}: {run.error}")
+            console.print(f"{run.optimizer}: {run.error}", markup=False)
         elif run.still_learning:
             console.print(
                 f"{run.optimizer}*: ended by patience while its training and validation losses "
@@ -41,127 +41,132 @@ def print_results(results: dict[str, Any]) -> None:
             )
 
 
-def _print_one_pass(found: OnePass, console: Console) -> None:
-    """What was streamed, how each optimizer did, and what was left out."""
-    console.print(f"\n{_about_stream(found.results)}", markup=False)
-    console.print(_table([_of_stream(run, found) for run in found.runs], console.width))
+def table(columns: Mapping[str, _Column], runs: Sequence[Run], width: int) -> Table:
+    """Return a line per optimizer; a column per optimizer where lines would be too long."""
+    lines = [list(columns), *([show(run) for show in columns.values()] for run in runs)]
+    turned = [list(column) for column in zip(*lines, strict=True)]
+    if sum(max(map(len, column)) + 2 for column in turned) - 2 > width:
+        lines = turned
+    found = grid(*lines[0])
+    for line in lines[1:]:
+        found.add_row(*line)
+    return found
+
+
+def _samples(results: Results) -> tuple[str, dict[str, _Column]]:
+    dataset, model = results.dataset, results.model
+    about = (
+        f"{dataset.rows:,} rows, {dataset.fields} fields, {dataset.tokens:,} tokens; {model.name} "
+        f"of dimension {model.dim}"
+    )
+    return about, {
+        "optimizer": lambda run: run.optimizer + ("*" if run.still_learning else ""),
+        "lr": _rate,
+        "best val AUC": lambda run: number(run.best_val_auc),
+        "epoch": lambda run: str(run.best_epoch or "-"),
+        "seconds": lambda run: f"{best.seconds:.1f}" if (best := _best(run)) else "-",
+        "test AUC": lambda run: number(run.test_auc),
+        "test loss": lambda run: number(run.test_loss),
+        "tail AUC": lambda run: number(run.test_auc_by_frequency.get("tail")),
+        "state MB": _megabytes,
+        "samples/s": _speed,
+    }
+
+
+def _text(results: Results) -> tuple[str, dict[str, _Column]]:
+    dataset, model = results.dataset, results.model
+    about = (
+        f"{dataset.words:,} of {dataset.raw_words:,} words, {dataset.tokens:,} different; "
+        f"{model.name} of dimension {model.dim}, loss {model.loss}"
+    )
+
+    def agreement(name: str) -> _Column:
+        return lambda run: number(run.similarity.get(name, Similarity()).spearman)
+
+    return about, {
+        "optimizer": lambda run: run.optimizer,
+        "lr": _rate,
+        "epoch": lambda run: str(run.best_epoch or "-"),
+        "train loss": lambda run: number(best.train_loss if (best := _best(run)) else None),
+        "val loss": lambda run: number(run.best_val_loss),
+        "test loss": lambda run: number(run.test_loss),
+        "tail loss": lambda run: number(run.test_loss_by_frequency.get("tail")),
+        "WordSim": agreement("wordsim353"),
+        "SimLex": agreement("simlex999"),
+        "words/s": _speed,
+        "state MB": _megabytes,
+    }
+
+
+def _print_one_pass(found: Results, console: Console) -> None:
+    dataset, model, splits = found.dataset, found.model, found.splits
+    console.print(
+        f"\n{dataset.name}: {count_of(len(dataset.days), 'day')}, {splits['train']:,.0f} examples "
+        f"learned once, {splits.get('test') or 0:,.0f} for evaluation, "
+        f"{count_of(dataset.fields or 0, 'field')}, {dataset.tokens:,} rows; "
+        f"{model.name} of dimension {model.dim}",
+        markup=False,
+    )
+    console.print(table(_one_pass_columns(found.runs), found.runs, console.width))
     names = {"train_ne": "train NE", "test_ne": "eval NE", "test_auc": "eval AUC"}
-    limits = found.results.best_possible
-    best = [f"{name} {_ne(limits[key])}" for key, name in names.items() if key in limits]
-    if best:
+    limits = found.best_possible
+    if best := [f"{name} {_ne(limits[key])}" for key, name in names.items() if key in limits]:
         console.print(f"best that any model could reach: {', '.join(best)}")
     for run in found.runs:
         if run.error is not None:
             console.print(f"{run.optimizer} diverged: {run.error}", markup=False)
         elif run.search_edge:
-            name = run.optimizer
+            end = "smallest" if run.lr == min(each.lr for each in run.search) else "largest"
             console.print(
-                f"{name}: the best rate is {edge_words(run)}, of those tried; a better one may lie "
-                f"beyond it (--lr {name}=RATE)",
+                f"{run.optimizer}: the best rate is the {end}, {run.lr:.3g}, of those tried; a "
+                f"better one may lie beyond it (--lr {run.optimizer}=RATE)",
                 markup=False,
             )
-    for file in found.skipped:
+    for file in dict.fromkeys(file for run in found.runs for file in run.skipped):
         console.print(f"left out: {file}", markup=False)
 
 
-def _about_stream(results: Results) -> str:
-    dataset, model, splits = results.dataset, results.model, results.splits
-    return (
-        f"{dataset.name}: {count_of(len(dataset.days), 'day')}, {splits['train']:,.0f} examples "
-        f"learned once, {splits.get('test', 0):,.0f} for evaluation, "
-        f"{count_of(dataset.fields or 0, 'field')}, {dataset.tokens:,} rows; "
-        f"{model.name} of dimension {model.dim}"
-    )
+def _one_pass_columns(runs: Sequence[Run]) -> dict[str, _Column]:
+    evaluated = any(run.test_ne is not None for run in runs)
 
+    def train_ne(run: Run) -> float | None:
+        return None if run.stopped in _CUT_SHORT else run.train_ne
 
-def _about_samples(dataset: Dataset, model: Model) -> str:
-    return (
-        f"{dataset.name}: {dataset.rows:,} rows, {dataset.fields} fields, "
-        f"{dataset.tokens:,} tokens; {model.name} of dimension {model.dim}"
-    )
+    def score(run: Run) -> float | None:
+        return run.test_ne if evaluated else train_ne(run)
 
+    known = [run for run in runs if score(run) is not None]
+    base = next((run for run in known if run.optimizer == _BASELINE), known[0] if known else None)
 
-def _about_text(dataset: Dataset, model: Model) -> str:
-    return (
-        f"{dataset.name}: {dataset.words:,} of {dataset.raw_words:,} words, "
-        f"{dataset.tokens:,} different; {model.name} of dimension {model.dim}, "
-        f"loss {model.loss}"
-    )
+    def against(run: Run) -> str:
+        value, other = score(run), None if base is None else score(base)
+        if run is base or value is None or not other:
+            return "-"
+        return f"{100 * (value - other) / other:+.3f}%"
 
-
-def _table(rows: list[_Row], width: int) -> Table:
-    """A line per optimizer; a column per optimizer where lines would be too long."""
-    lines = [list(rows[0]), *(list(row.values()) for row in rows)]
-    columns = list(zip(*lines, strict=True))
-    if sum(max(map(len, column)) + 2 for column in columns) - 2 > width:
-        lines = [list(column) for column in columns]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for place, name in enumerate(lines[0]):
-        table.add_column(name, justify="right" if place else "left", no_wrap=True)
-    for line in lines[1:]:
-        table.add_row(*line)
-    return table
-
-
-def _of_samples(run: Run) -> _Row:
-    best = _best(run)
     return {
-        "optimizer": run.optimizer + ("*" if run.still_learning else ""),
-        "lr": f"{run.lr:g}",
-        "best val AUC": number(run.best_val_auc),
-        "epoch": str(run.best_epoch or "-"),
-        "seconds": f"{best.seconds:.1f}" if best else "-",
-        "test AUC": number(run.test_auc),
-        "test loss": number(run.test_loss),
-        "tail AUC": number(run.test_auc_by_frequency.get("tail")),
-        "state MB": _megabytes(run),
-        "samples/s": _speed(run.samples_per_second),
+        "optimizer": lambda run: run.optimizer,
+        "lr": _rate,
+        "train NE": lambda run: _ne(train_ne(run)),
+        "eval NE": lambda run: _ne(run.test_ne),
+        **({f"vs {base.optimizer}": against} if base is not None and len(known) > 1 else {}),
+        "eval AUC": lambda run: number(run.test_auc),
+        "calibration": lambda run: number(run.test_calibration),
+        "state MB": _megabytes,
+        "examples/s": _speed,
     }
 
 
-def _of_text(run: Run) -> _Row:
-    best, nothing = _best(run), Similarity()
-    return {
-        "optimizer": run.optimizer,
-        "lr": f"{run.lr:g}",
-        "epoch": str(run.best_epoch or "-"),
-        "train loss": number(best.train_loss if best else None),
-        "val loss": number(run.best_val_loss),
-        "test loss": number(run.test_loss),
-        "tail loss": number(run.test_loss_by_frequency.get("tail")),
-        "WordSim": number(run.similarity.get("wordsim353", nothing).spearman),
-        "SimLex": number(run.similarity.get("simlex999", nothing).spearman),
-        "words/s": _speed(run.words_per_second),
-        "state MB": _megabytes(run),
-    }
-
-
-def _of_stream(run: Run, found: OnePass) -> _Row:
-    base, apart = found.baseline, found.difference(run)
-    against = {} if base is None else {f"vs {base.optimizer}": _percent(apart)}
-    return {
-        "optimizer": run.optimizer,
-        "lr": "-" if run.lr is None else f"{run.lr:g}",
-        "train NE": _ne(run.train_ne),
-        "eval NE": _ne(run.test_ne),
-        **against,
-        "eval AUC": number(run.test_auc),
-        "calibration": number(run.test_calibration),
-        "state MB": _megabytes(run),
-        "examples/s": _speed(run.speed),
-    }
+def _rate(run: Run) -> str:
+    return "-" if run.lr is None else f"{run.lr:g}"
 
 
 def _ne(value: float | None) -> str:
     return "-" if value is None else f"{value:.5f}"
 
 
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:+.3f}%"
-
-
 def _best(run: Run) -> Epoch | None:
-    """The epoch whose weights were kept."""
+    """Return the epoch whose weights were kept."""
     return run.epochs[run.best_epoch - 1] if run.best_epoch else None
 
 
@@ -169,5 +174,5 @@ def _megabytes(run: Run) -> str:
     return "-" if run.state_bytes is None else f"{run.state_bytes / 1e6:.3f}"
 
 
-def _speed(value: float | None) -> str:
-    return f"{value:,.0f}" if value else "-"
+def _speed(run: Run) -> str:
+    return f"{run.speed:,.0f}" if run.speed else "-"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from freqsgd.cli import options as opt
-from freqsgd.cli.options import DATA, MODEL, OPTIMIZER, made, option, path_option
+from freqsgd.cli.options import in_data, in_model, in_rule, made, option, path_option
 from freqsgd.cli.progress import console
 from freqsgd.cli.session import command_line, target
 from freqsgd.cli.training import (
@@ -28,13 +29,10 @@ from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.tables.spec import StreamOptions
 from freqsgd.words.settings import TEXT_MODELS
 
-__all__ = ["DIM", "compare", "train"]
+__all__ = ["compare", "train"]
 
 _CLICKS = "clicks-small"
-DIM = 16
-_Dataset = Annotated[
-    str | None, option(f"Built-in stream: {_CLICKS} (default: {_CLICKS}).", panel=DATA)
-]
+_Dataset = Annotated[str | None, in_data(f"Built-in stream: {_CLICKS} (default: {_CLICKS}).")]
 _Path = Annotated[
     str | None,
     path_option(
@@ -44,64 +42,53 @@ _Path = Annotated[
     ),
 ]
 _HashRows = Annotated[
-    str,
-    option(
-        "Rows of each feature's table, to which tokens are hashed: 1000000, or user=1e5,item=1e6.",
-        panel=DATA,
-    ),
+    str, in_data("Rows of the tables that tokens are hashed to: 1000000, or user=1e5,item=1e6.")
 ]
 _Dictionary = Annotated[
-    str | None,
-    option("Folder of a trained model whose tokens to use instead of hashing.", panel=DATA),
+    str | None, in_data("Folder of a trained model whose tokens to use instead of hashing.")
 ]
 _SkipBadFiles = Annotated[
-    bool, option("Leave out damaged files with a warning.", "--skip-bad-files", panel=DATA)
+    bool, in_data("Leave out damaged files with a warning.", "--skip-bad-files")
 ]
 _AllowMissingDays = Annotated[
-    bool, option("Accept days that are missing between others.", "--allow-missing-days", panel=DATA)
+    bool, in_data("Accept days that are missing between others.", "--allow-missing-days")
 ]
-_Dim = Annotated[int, option("Dimension of the vectors.", panel=MODEL)]
-_Window = Annotated[int, option("Number of examples per window of the metrics.", panel=MODEL)]
+_Dim = Annotated[int, in_model("Dimension of the vectors.")]
+_Window = Annotated[int, in_model("Number of examples in a window of the metrics.")]
 _CheckpointExamples = Annotated[
-    int | None,
-    option("Write a checkpoint every so many examples (default: none).", panel=MODEL),
+    int | None, in_model("Number of examples between checkpoints (default: none are written).")
 ]
 _MaxLr = Annotated[
     float | None,
-    option(
-        "Cap on the learning rate of a token, for fasgd and cfsgd; inf sets none (default: 0.03 "
-        "times lr times the batch size; none with --count batch).",
-        panel=OPTIMIZER,
+    in_rule(
+        "Cap on a token's learning rate, for fasgd and cfsgd; inf for none (default: 0.03 lr times "
+        "batch size; none with --count batch)."
     ),
 ]
 _Halflife = Annotated[
-    float | None,
-    option("Half-life of the counts, in examples (cfsgd only; default: none).", panel=OPTIMIZER),
+    float | None, in_rule("Half-life of the counts, in examples (cfsgd only; default: none).")
 ]
 _Count = Annotated[
     str,
-    option(
-        "What cfsgd counts: occurrence, or batch, where a token counts once per batch that holds "
-        "it, as on TorchRec. Rates do not transfer: start from lr times the square root of the "
-        "batch size.",
-        panel=OPTIMIZER,
+    in_rule(
+        "What cfsgd counts: occurrence, or batch, once per batch that holds a token, as on "
+        "TorchRec. Rates do not transfer: start from lr times the root of the batch size."
     ),
 ]
 _DenseLr = Annotated[
     float | None,
-    option(
+    in_rule(
         "Learning rate of bias and network with --count batch: the one they had with occurrence "
-        "(default: lr over the square root of the batch size).",
-        panel=OPTIMIZER,
+        "(default: lr over the root of the batch size)."
     ),
 ]
-_RANKS = "Several processes (torchrun)"
+_in_ranks = partial(option, panel="Several processes (torchrun)")
 
 
 def train(
     context: typer.Context,
     out: Annotated[Path, target("Folder for the model.")] = Path("model"),
-    optimizer: opt.OptimizerName = "cfsgd",
+    optimizer: opt.Optimizer = "cfsgd",
     lr: Annotated[str, option("Learning rate (required).")] = "",
     resume: opt.Resume = False,
     threads: opt.Threads = None,
@@ -118,8 +105,8 @@ def train(
     allow_missing_days: _AllowMissingDays = False,
     separator: opt.Separator = None,
     columns: opt.Columns = None,
-    model: opt.Recommender = "fm",
-    dim: _Dim = DIM,
+    model: opt.Model = "fm",
+    dim: _Dim = 16,
     hidden: opt.Hidden = "16,16",
     dropout: opt.Dropout = Settings.dropout,
     init_scale: opt.InitScale = Settings.init_scale,
@@ -136,15 +123,10 @@ def train(
     count: _Count = Rule.count,
     dense_lr: _DenseLr = None,
     engine: Annotated[
-        str,
-        option(
-            "Engine: freqsgd, in this process, or torchrec, on all ranks that torchrun starts.",
-            panel=_RANKS,
-        ),
+        str, _in_ranks("Engine: freqsgd, in this process, or torchrec, on torchrun's ranks.")
     ] = "freqsgd",
     sharding: Annotated[
-        str,
-        option("Sharding of torchrec's tables: row-wise, table-wise or auto.", panel=_RANKS),
+        str, _in_ranks("Sharding of torchrec's tables: row-wise, table-wise or auto.")
     ] = "row-wise",
 ) -> None:
     """Train a model in one pass over days of data, and save it.
@@ -182,12 +164,9 @@ def train(
 
 def compare(
     context: typer.Context,
-    optimizers: Annotated[
-        str, option(f"Optimizers to compare, comma-separated, of {opt.NAMES}.")
-    ] = "cfsgd,adagrad,rowwise-adagrad,sgd",
+    optimizers: opt.Optimizers = "cfsgd,adagrad,rowwise-adagrad,sgd",
     lr: Annotated[
-        str,
-        option("Learning rates such as sgd=10,cfsgd=1, or one for all (default: the best of 5)."),
+        str, option("Learning rates: sgd=10,cfsgd=1, or one for all (default: the best of 5).")
     ] = "",
     out: Annotated[Path | None, target("Folder for results.json, report.html and models.")] = None,
     resume: opt.Resume = False,
@@ -205,8 +184,8 @@ def compare(
     allow_missing_days: _AllowMissingDays = False,
     separator: opt.Separator = None,
     columns: opt.Columns = None,
-    model: opt.Recommender = "fm",
-    dim: _Dim = DIM,
+    model: opt.Model = "fm",
+    dim: _Dim = 16,
     hidden: opt.Hidden = "16,16",
     dropout: opt.Dropout = Settings.dropout,
     init_scale: opt.InitScale = Settings.init_scale,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from freqsgd.cli import options as opt
-from freqsgd.cli.options import DATA, MODEL, OPTIMIZER, made, option
+from freqsgd.cli.options import in_data, in_model, in_rule, made, option, path_option
 from freqsgd.cli.progress import console
 from freqsgd.cli.results import print_results
 from freqsgd.cli.session import command_line, target
@@ -33,76 +33,56 @@ from freqsgd.words.settings import TEXT_MODELS
 __all__ = ["chosen", "compare", "train", "tune"]
 
 _Dataset = Annotated[
+    str | None, in_data("Dataset: synthetic, movielens-1m or criteo (default: synthetic).")
+]
+_Path = Annotated[
     str | None,
-    option("Built-in dataset: synthetic, movielens-1m or criteo (default: synthetic).", panel=DATA),
+    path_option(
+        "Your own files: .csv, .tsv, .inter or .parquet, a folder of these, or a pattern such as "
+        "'logs/day-*'.",
+        "--data",
+    ),
 ]
 _MinCount = Annotated[
     int | None,
-    option(
-        "Occurrences below which tokens of a field share one id (default: 10 for criteo, else 1).",
-        panel=DATA,
-    ),
+    in_data("Occurrences below which tokens share one id (default: 10 for criteo, else 1)."),
 ]
-_Split = Annotated[
-    str,
-    option(
-        "How to split into training, validation and test data: random, time:COLUMN or "
-        "column:COLUMN.",
-        panel=DATA,
-    ),
-]
-_Tail = Annotated[
-    str, option("Decay of synthetic token frequencies: polynomial or exponential.", panel=DATA)
-]
-_Samples = Annotated[int, option("Number of synthetic samples.", panel=DATA)]
-_Dim = Annotated[
-    int | None, option("Dimension of the vectors (default: 64, deepfm 16).", panel=MODEL)
-]
-_Epochs = Annotated[int, option("Maximum number of epochs.", panel=MODEL)]
+_Split = Annotated[str, in_data("Split: random, time:COLUMN or column:COLUMN.")]
+_Tail = Annotated[str, in_data("Decay of synthetic frequencies: polynomial or exponential.")]
+_Samples = Annotated[int, in_data("Number of synthetic samples.")]
+_Dim = Annotated[int | None, in_model("Dimension of the vectors (default: 64; deepfm 16).")]
+_Epochs = Annotated[int, in_model("Maximum number of epochs.")]
 _Patience = Annotated[
-    int,
-    option(
-        "Number of epochs without a better validation AUC after which training stops "
-        "(2 with the paper's preset for movielens-1m and criteo).",
-        panel=MODEL,
-    ),
+    int, in_model("Number of epochs without a better validation AUC after which training stops.")
 ]
 _LrDecay = Annotated[
-    str,
-    option(
-        "Learning rate schedule: constant, or linear, which falls to 0 over all epochs.",
-        panel=MODEL,
-    ),
+    str, in_model("Learning rate schedule: constant, or linear to 0 over all epochs.")
 ]
 _MaxLr = Annotated[
     float | None,
-    option(
-        "Cap on the learning rate of a token, for fasgd and cfsgd (default: none; 100 times the "
-        "rate that --lr auto finds).",
-        panel=OPTIMIZER,
-    ),
+    in_rule("Cap on a token's learning rate, for fasgd and cfsgd (default: none; auto: 100 lr)."),
 ]
 _Preset = Annotated[
     str,
     option(
-        "Values of options that are not given: paper (its learning rates; --lr auto for other "
-        "data) or best (all options as found by a search).",
+        "Values of options that are not given: paper (rates, and patience 2, of the paper's "
+        "datasets; else --lr auto) or best (all options, as a search found them).",
         "--preset",
     ),
 ]
-_LR_ELSE = "--preset decides where none is given."
+_FOUR = "sgd,cfsgd,adagrad,adam"
 
 
 def train(
     context: typer.Context,
     out: Annotated[Path, target("Folder for the model.")] = Path("model"),
-    optimizer: opt.OptimizerName = "cfsgd",
-    lr: Annotated[str, option(f"Learning rate: a number or auto; {_LR_ELSE}")] = "",
+    optimizer: opt.Optimizer = "cfsgd",
+    lr: Annotated[str, option("Learning rate: a number or auto (default: the preset's).")] = "",
     preset_name: _Preset = "paper",
     resume: opt.Resume = False,
     threads: opt.Threads = None,
     dataset: _Dataset = None,
-    path: opt.TablePath = None,
+    path: _Path = None,
     label: opt.Label = None,
     features: opt.Features = "",
     numeric: opt.Numeric = "",
@@ -118,7 +98,7 @@ def train(
     samples: _Samples = DataOptions.samples,
     separator: opt.Separator = None,
     columns: opt.Columns = None,
-    model: opt.Recommender = "fm",
+    model: opt.Model = "fm",
     dim: _Dim = None,
     hidden: opt.Hidden = "16,16",
     dropout: opt.Dropout = Settings.dropout,
@@ -149,14 +129,9 @@ def train(
 
 def compare(
     context: typer.Context,
-    optimizers: Annotated[
-        str, option(f"Optimizers to compare, comma-separated, of {opt.NAMES}.")
-    ] = "sgd,cfsgd,adagrad,adam",
+    optimizers: opt.Optimizers = _FOUR,
     lr: Annotated[
-        str,
-        option(
-            f"Learning rates such as sgd=10,cfsgd=auto, or one value for all, also auto; {_LR_ELSE}"
-        ),
+        str, option("Learning rates: sgd=10,cfsgd=auto, or one for all (default: the preset's).")
     ] = "",
     preset_name: _Preset = "paper",
     out: Annotated[Path | None, target("Folder for results.json, report.html and models.")] = None,
@@ -170,7 +145,7 @@ def compare(
         ),
     ] = False,
     dataset: _Dataset = None,
-    path: opt.TablePath = None,
+    path: _Path = None,
     label: opt.Label = None,
     features: opt.Features = "",
     numeric: opt.Numeric = "",
@@ -186,7 +161,7 @@ def compare(
     samples: _Samples = DataOptions.samples,
     separator: opt.Separator = None,
     columns: opt.Columns = None,
-    model: opt.Recommender = "fm",
+    model: opt.Model = "fm",
     dim: _Dim = None,
     hidden: opt.Hidden = "16,16",
     dropout: opt.Dropout = Settings.dropout,
@@ -224,9 +199,7 @@ def compare(
 def tune(
     context: typer.Context,
     out: Annotated[Path, target("Folder for trials, models, results and report.")],
-    optimizers: Annotated[
-        str, option(f"Optimizers to tune, comma-separated, of {opt.NAMES}.")
-    ] = "sgd,cfsgd,adagrad,adam",
+    optimizers: opt.Optimizers = _FOUR,
     trials: Annotated[int, option("Number of trials for each optimizer.")] = 40,
     seeds: Annotated[
         int, option("Number of final runs with the best settings, each with another seed.")
@@ -234,7 +207,7 @@ def tune(
     resume: opt.Resume = False,
     threads: opt.Threads = None,
     dataset: _Dataset = None,
-    path: opt.TablePath = None,
+    path: _Path = None,
     label: opt.Label = None,
     features: opt.Features = "",
     numeric: opt.Numeric = "",
@@ -250,7 +223,7 @@ def tune(
     samples: _Samples = DataOptions.samples,
     separator: opt.Separator = None,
     columns: opt.Columns = None,
-    model: opt.Recommender = "fm",
+    model: opt.Model = "fm",
     dim: _Dim = None,
     hidden: opt.Hidden = "16,16",
     dropout: opt.Dropout = Settings.dropout,

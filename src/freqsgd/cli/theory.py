@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import typer
-from rich.console import Console
 from rich.table import Table
 
+from freqsgd.cli.options import option
+from freqsgd.cli.output import grid, screen
 from freqsgd.cli.session import present, target, use_threads
 from freqsgd.documents.theory import Theory
 from freqsgd.report import write_theory
@@ -23,28 +23,33 @@ _DEFAULT = Settings()
 
 def theory(
     tail: Annotated[
-        str, typer.Option(help="Of the tokens' frequencies: exponential, polynomial or uniform.")
+        str, option("Decay of token frequencies: exponential, polynomial or uniform.")
     ] = _DEFAULT.tail,
     rate: Annotated[
         float | None,
-        typer.Option(help="tau of exp(-tau n) (default 0.2), or nu of n^-nu (default 2)."),
+        option("Rate of the decay: tau of exp(-tau n) (default: 0.2), or nu of n^-nu (2)."),
     ] = None,
-    users: Annotated[int, typer.Option(help="Tokens of one side.")] = _DEFAULT.users,
-    items: Annotated[int, typer.Option(help="Tokens of the other.")] = _DEFAULT.items,
-    dim: Annotated[int, typer.Option(help="Size of the vectors.")] = _DEFAULT.dim,
+    users: Annotated[int, option("Number of users, the tokens of one side.")] = _DEFAULT.users,
+    items: Annotated[int, option("Number of items, the tokens of the other.")] = _DEFAULT.items,
+    dim: Annotated[int, option("Dimension of the vectors.")] = _DEFAULT.dim,
     radius: Annotated[
-        float, typer.Option(help="Of the ball that rows must not leave; L = 1 + radius^2 / 4.")
+        float, option("Radius of the ball that rows stay in; L = 1 + radius^2 / 4.")
     ] = _DEFAULT.radius,
-    iterations: Annotated[int, typer.Option(help="T, of a repetition.")] = _DEFAULT.iterations,
+    iterations: Annotated[
+        int, option("Number of iterations T per repetition.")
+    ] = _DEFAULT.iterations,
     repetitions: Annotated[
-        int, typer.Option(help="Each a problem of its own.")
+        int, option("Number of repetitions, each a problem of its own.")
     ] = _DEFAULT.repetitions,
     output: Annotated[
-        str,
-        typer.Option(help="The iterate looked at: random, as the theorems say, or last."),
+        str, option("Iterate that is measured: random, as in the theorems, or last.")
     ] = _DEFAULT.output,
-    seed: Annotated[int, typer.Option(help="Of problems, pairs and outputs.")] = _DEFAULT.seed,
-    threads: Annotated[int | None, typer.Option(help="Of the kernel.")] = None,
+    seed: Annotated[
+        int, option("Random seed for problems, pairs and measured iterates.")
+    ] = _DEFAULT.seed,
+    threads: Annotated[
+        int | None, option("Number of threads of the kernel (default: as torch has).")
+    ] = None,
     out: Annotated[Path | None, target("Folder for theory.json, theory.html and pictures.")] = None,
 ) -> None:
     """Check the paper's theorems by simulation: bound and measurement for every token.
@@ -67,7 +72,7 @@ _ROWS = 10  # of users that are shown
 
 def print_theory(theory: Theory) -> None:
     """Print some users with bounds and measurements, then the statements and whether they hold."""
-    console = Console(highlight=False, width=None if Console().is_terminal else 140)
+    console = screen(140)
     problem = theory.problem
     rate = "" if problem.rate is None else f" of rate {problem.rate:g}"
     console.print(
@@ -90,12 +95,11 @@ def _users(theory: Theory) -> Table:
 
     runs = {run.optimizer: run for run in theory.runs}
     against = {each.optimizer: each for each in theory.improvements}
-    table = Table(box=None, pad_edge=False, header_style="bold")
     titles = ["user", "p"]
     for name in runs:
         titles += [f"{NAMES[name]} error"] if name == "sgd" else [f"{NAMES[name]}", "x SGD"]
-    for title in titles:
-        table.add_column(title, justify="right", no_wrap=True)
+    table = grid(*titles)
+    table.columns[0].justify = "right"
     users = theory.tokens.side.count("user")
     for k in np.unique(np.linspace(0, users - 1, _ROWS).round().astype(int)):
         row = [str(theory.tokens.rank[k]), f"{theory.tokens.p[k]:.2g}"]

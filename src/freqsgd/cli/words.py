@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from freqsgd.cli import options as opt
-from freqsgd.cli.options import DATA, MODEL, OPTIMIZER, made, option, path_option
+from freqsgd.cli.options import in_data, in_model, in_rule, made, option, path_option
 from freqsgd.cli.session import target
 from freqsgd.cli.training import (
     check_single,
@@ -26,118 +26,86 @@ from freqsgd.words.spec import TextOptions
 __all__ = ["compare", "train"]
 
 _Dataset = Annotated[
-    str | None,
-    option(
-        "Built-in text: zipf-text, wikitext-2 or wikitext-103 (default: zipf-text).", panel=DATA
-    ),
+    str | None, in_data("Text: zipf-text, wikitext-2 or wikitext-103 (default: zipf-text).")
 ]
-_TextPath = Annotated[
+_Path = Annotated[
     str | None,
     path_option(
-        "Your own text: a file with a paragraph per line, .gz too, or a folder of these.",
-        "--data",
+        "Your own text: a file, a paragraph a line, .gz too, or a folder of these.", "--data"
     ),
 ]
 _MinCount = Annotated[
     int | None,
-    option(
-        "Occurrences below which words are left out (default: 50 for wikitext, else 5).",
-        panel=DATA,
-    ),
+    in_data("Occurrences below which words are left out (default: 50 for wikitext, else 5)."),
 ]
 _MaxVocab = Annotated[
-    int | None,
-    option("Maximum size of the vocabulary, the most frequent words (default: all).", panel=DATA),
+    int | None, in_data("Maximum size of the vocabulary, by frequency (default: none).")
 ]
-_Unknown = Annotated[
-    str,
-    option("What becomes of rare words: remove, or token, one for all of them.", panel=DATA),
-]
-_Tokenizer = Annotated[
-    str,
-    option("What separates words: whitespace, or words, punctuation too.", panel=DATA),
-]
+_Unknown = Annotated[str, in_data("Rare words: remove, or token, one that stands for all.")]
+_Tokenizer = Annotated[str, in_data("Tokenizer: whitespace, or words, without punctuation.")]
 _Lowercase = Annotated[
     bool | None,
-    option(
-        "Convert words to lower case (default: for wikitext, and with --tokenizer words).",
+    in_data(
+        "Convert to lower case (default: for wikitext, and with --tokenizer words).",
         "--lowercase/--no-lowercase",
-        panel=DATA,
     ),
 ]
-_Model = Annotated[str, option("Model to train: skipgram or cbow.", panel=MODEL)]
+_Model = Annotated[str, in_model("Model to train: skipgram or cbow.")]
 _Loss = Annotated[
-    str, option("Loss: negative (negative sampling) or softmax over all words.", panel=MODEL)
+    str, in_model("Loss: negative, for negative sampling, or softmax over all words.")
 ]
-_Dim = Annotated[int, option("Dimension of the vectors.", panel=MODEL)]
-_Window = Annotated[int, option("Number of context words on each side of a word.", panel=MODEL)]
+_Dim = Annotated[int, in_model("Dimension of the vectors.")]
+_Window = Annotated[int, in_model("Number of context words on each side.")]
 _Windows = Annotated[
     str | None,
-    option(
-        "Windows at the ends of a paragraph: full leaves them out, all cuts them (default: full "
-        "with softmax, all with negative).",
-        panel=MODEL,
+    in_model(
+        "Windows that cross the end of a paragraph: full leaves them out, all cuts them (default: "
+        "full with softmax, all with negative)."
     ),
 ]
-_Subsample = Annotated[
-    float, option("Subsampling threshold for frequent words; 0 disables it.", panel=MODEL)
+_Negatives = Annotated[int, in_model("Number of noise words per sample, with negative.")]
+_MaxNorm = Annotated[
+    float | None,
+    in_model("Maximum length of a word vector, with softmax; 0: none (default: the paper's, 1)."),
 ]
+_Subsample = Annotated[float, in_model("Subsampling threshold for frequent words; 0 disables it.")]
 _Epochs = Annotated[
-    int | None,
-    option("Maximum number of epochs (default: 20 with softmax, 5 with negative).", panel=MODEL),
+    int | None, in_model("Maximum number of epochs (default: softmax 20, negative 5).")
 ]
 _Patience = Annotated[
     int | None,
-    option(
-        "Number of epochs without a lower validation loss after which training stops "
-        "(default: never).",
-        panel=MODEL,
+    in_model(
+        "Number of epochs without a lower validation loss after which training stops (default: "
+        "never)."
     ),
 ]
 _BatchSize = Annotated[
-    int | None,
-    option(
-        "Batch size, in paragraphs (default: 96 with softmax, 1024 with negative).", panel=MODEL
-    ),
+    int | None, in_model("Batch size, in paragraphs (default: softmax 96, negative 1024).")
 ]
 _LrDecay = Annotated[
     str | None,
-    option(
-        "Learning rate schedule: constant, linear (to 0, step by step) or epochs (to 0, epoch by "
-        "epoch) (default: epochs with softmax, linear with negative).",
-        panel=MODEL,
+    in_model(
+        "Learning rate schedule: constant, linear to 0 by step, or epochs, to 0 by epoch (default: "
+        "softmax epochs, negative linear)."
     ),
 ]
-_Seed = Annotated[
-    int, option("Random seed for initialization, shuffling and noise words.", panel=MODEL)
-]
-_Negatives = Annotated[int, option("Number of noise words per sample, with negative.", panel=MODEL)]
-_MaxNorm = Annotated[
-    float | None,
-    option(
-        "Maximum length of a word vector, with softmax; 0 sets no limit (default: 1, the paper's).",
-        panel=MODEL,
-    ),
-]
+_Seed = Annotated[int, in_model("Random seed for initialization, shuffling and noise words.")]
 _MaxLr = Annotated[
     float | None,
-    option(
-        "Cap on the learning rate of a word, for fasgd and cfsgd (default: none with --lr; else "
-        "the cap that goes with the default rate).",
-        panel=OPTIMIZER,
-    ),
+    in_rule("Cap on a word's learning rate, for fasgd and cfsgd (default: none if --lr is given)."),
 ]
+_BY_DEFAULT = "(default: by model, loss, optimizer and text)"
 
 
 def train(
     context: typer.Context,
     out: Annotated[Path, target("Folder for the model.")] = Path("model"),
-    optimizer: opt.OptimizerName = "cfsgd",
-    lr: Annotated[str, option("Learning rate (default: by model, loss, optimizer and text).")] = "",
+    optimizer: opt.Optimizer = "cfsgd",
+    lr: Annotated[str, option(f"Learning rate {_BY_DEFAULT}.")] = "",
     resume: opt.Resume = False,
     threads: opt.Threads = None,
     dataset: _Dataset = None,
-    path: _TextPath = None,
+    path: _Path = None,
     validation_path: opt.ValidationPath = None,
     test_path: opt.TestPath = None,
     split_seed: opt.SplitSeed = 0,
@@ -180,23 +148,16 @@ def compare(
     context: typer.Context,
     optimizers: Annotated[
         str | None,
-        option(
-            f"Optimizers to compare, comma-separated, of {opt.NAMES} (default: sgd,cfsgd and, "
-            "with softmax, adam)."
-        ),
+        option(f"Optimizers, a,b,c, of {opt.NAMES} (default: sgd,cfsgd and, with softmax, adam)."),
     ] = None,
     lr: Annotated[
-        str,
-        option(
-            "Learning rates such as sgd=1,cfsgd=0.5, or one for all (default: by model, loss, "
-            "optimizer and text)."
-        ),
+        str, option(f"Learning rates: sgd=1,cfsgd=0.5, or one for all {_BY_DEFAULT}.")
     ] = "",
     out: Annotated[Path | None, target("Folder for results.json, report.html and models.")] = None,
     resume: opt.Resume = False,
     threads: opt.Threads = None,
     dataset: _Dataset = None,
-    path: _TextPath = None,
+    path: _Path = None,
     validation_path: opt.ValidationPath = None,
     test_path: opt.TestPath = None,
     split_seed: opt.SplitSeed = 0,
