@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from freqsgd.tables.dataset import batches
 from freqsgd.tables.fields import Chunk, Position
-from freqsgd.tables.stream import batches
 
 # Two days, three files; malformed rows, which have numbers but are no examples.
 FILES = [(0, range(1, 8), (3,)), (0, range(1, 2), ()), (1, range(1, 13), (1, 9, 12))]

@@ -79,8 +79,8 @@ def open_source(options: InspectionOptions) -> Source:
     if known.text:
         return _text(name, locate(known).parent, lowercase=True)
     request = Request.of(DataOptions(dataset=name))
-    readers = [request.open(path) for path in request.files]
-    return _tables(name, readers, request.columns, options.max_bad_rows, request.min_count)
+    readers = [request.open(path) for path in request.parts[0]]
+    return _tables(name, readers, request.columns, options.max_bad_rows, known.min_count)
 
 
 def _frame(name: str, frame: pl.DataFrame) -> Source:

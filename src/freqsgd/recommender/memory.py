@@ -12,8 +12,8 @@ from freqsgd.errors import DataError
 from freqsgd.optimizers import WIDE, Rule
 from freqsgd.recommender.settings import Settings
 from freqsgd.runs.machine import available_memory
+from freqsgd.tables.dataset import Stream
 from freqsgd.tables.fields import Field
-from freqsgd.tables.stream import Stream
 
 _FLOAT = 4
 _CLOCK = 16  # of counts that fade: where they are on their scale

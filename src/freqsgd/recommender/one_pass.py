@@ -30,8 +30,8 @@ from freqsgd.runs.machine import forget_peak, peak_memory
 from freqsgd.runs.metrics import Progressive
 from freqsgd.runs.resume import in_parts
 from freqsgd.runs.run import Run, check_loss, constant_loss
+from freqsgd.tables.dataset import Batch, Stream, batches
 from freqsgd.tables.fields import Chunk, Position
-from freqsgd.tables.stream import Batch, Stream, batches
 from freqsgd.tables.streaming_metrics import Tally
 
 

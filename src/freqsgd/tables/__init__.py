@@ -7,11 +7,10 @@ from freqsgd._lazy import lazy_names
 if TYPE_CHECKING:
     from freqsgd.tables.click_log import ClickLog
     from freqsgd.tables.clicks import ClickStream
-    from freqsgd.tables.dataset import Dataset
+    from freqsgd.tables.dataset import Dataset, Stream
     from freqsgd.tables.fields import ABSENT, RARE, Chunk, Field, Position, Splits
     from freqsgd.tables.loading import load, open_stream
     from freqsgd.tables.spec import DataOptions, StreamOptions
-    from freqsgd.tables.stream import Stream
 
 __all__ = [
     "ABSENT",
@@ -39,7 +38,7 @@ if not TYPE_CHECKING:
             "ClickStream": "freqsgd.tables.clicks",
             "Dataset": "freqsgd.tables.dataset",
             "DataOptions": "freqsgd.tables.spec",
-            "Stream": "freqsgd.tables.stream",
+            "Stream": "freqsgd.tables.dataset",
             "StreamOptions": "freqsgd.tables.spec",
             "load": "freqsgd.tables.loading",
             "open_stream": "freqsgd.tables.loading",

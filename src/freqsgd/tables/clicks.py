@@ -17,9 +17,9 @@ from freqsgd.errors import DataError
 from freqsgd.files import replacing
 from freqsgd.prefetch import in_order
 from freqsgd.tables.click_log import BLOCK_ROWS, CLICKS_SMALL, ClickBlock, ClickLog
+from freqsgd.tables.dataset import describe
 from freqsgd.tables.fields import Chunk, Field, Position
 from freqsgd.tables.hashing import hash_integers
-from freqsgd.tables.stream import describe
 from freqsgd.tables.streaming_metrics import Tally
 
 if TYPE_CHECKING:

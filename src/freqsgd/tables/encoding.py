@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from freqsgd.errors import DataError, DataWarning
 from freqsgd.files import read_json
 from freqsgd.prefetch import ahead
 from freqsgd.tables.cache import cached, file_key
-from freqsgd.tables.catalog import KnownDataset, known_dataset, locate
+from freqsgd.tables.catalog import known_dataset, locate
 from freqsgd.tables.columns import Column, Target, check_table, table_columns
 from freqsgd.tables.dataset import Dataset
 from freqsgd.tables.encoder import Encoder
@@ -40,7 +41,7 @@ from freqsgd.tables.vocabulary import Vocabulary, to_ids
 if TYPE_CHECKING:
     from freqsgd.tables.spec import DataOptions
 
-_FORMAT = 4  # of the encoded samples: raised when they change, so that old ones are made anew
+_FORMAT = 5  # of the encoded samples: raised when they change, so that old ones are made anew
 Progress = Callable[[str, int, int | None], None]  # stage, done, total
 
 IDS, LABELS, ORDER = "ids.bin", "labels.bin", "order.bin"  # int32, uint8, float64
@@ -50,39 +51,41 @@ _BLOCK_BYTES = 1 << 24
 
 @dataclass(frozen=True)
 class Request:
-    """The files that options name; what is in them is looked at only for the columns."""
+    """The files that options name; what is in them is looked at only for the columns.
+
+    Attributes:
+        options: what the files hold; of a known dataset, as the catalog says
+        name: of the data
+        kind: the layout of the files, as for an Encoder
+        parts: files to learn from, to validate on and to test on
+        integers: columns of integers of a known dataset
+    """
 
     options: DataOptions
     name: str
-    known: KnownDataset | None  # None: files that name their columns
-    files: tuple[Path, ...]
-    validation: tuple[Path, ...] = ()
-    test: tuple[Path, ...] = ()
+    kind: str
+    parts: tuple[tuple[Path, ...], ...]
+    integers: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, options: DataOptions) -> Request:
         """Find the files."""
+        above, min_count = options.positive_above, options.min_count
         if options.path is None:
-            known = known_dataset(options.dataset or "synthetic")
-            return cls(options, known.name, known, (locate(known),))
-        own = [
-            list_files(path, options.dialect) if path else ()
-            for path in (options.path, options.validation_path, options.test_path)
-        ]
-        refuse_parquet(chain(*own), options.dialect)
-        options = options.without_types(open_reader(own[0][0], options.dialect))
-        return cls(options, data_name(str(options.path)), None, *own)
-
-    @property
-    def kind(self) -> str:
-        """The layout of the files, as for an Encoder."""
-        return self.known.name if self.known else "table"
-
-    @property
-    def min_count(self) -> int:
-        """How often a token must be seen to have an id of its own."""
-        own = self.options.min_count
-        return own if own is not None else self.known.min_count if self.known else 1
+            known = known_dataset(str(options.name))
+            options = replace(
+                options,
+                label=known.label,
+                features=known.features,
+                positive_above=known.positive_above if above is None else above,
+                min_count=known.min_count if min_count is None else min_count,
+            )
+            return cls(options, known.name, known.name, ((locate(known),), (), ()), known.integers)
+        paths = (options.path, options.validation_path, options.test_path)
+        parts = tuple(list_files(path, options.dialect) if path else () for path in paths)
+        refuse_parquet(chain(*parts), options.dialect)
+        options = options.without_types(open_reader(parts[0][0], options.dialect))
+        return cls(replace(options, min_count=min_count or 1), data_name(paths[0]), "table", parts)
 
     def open(self, path: Path) -> Reader:
         """Return the reader of one of the files."""
@@ -95,12 +98,9 @@ class Request:
         return {
             "format": _FORMAT,
             "kind": self.kind,
-            "files": [
-                [file_key(path) for path in files]
-                for files in (self.files, self.validation, self.test)
-            ],
+            "files": [[file_key(path) for path in files] for files in self.parts],
             **{name: getattr(options, name) for name in same},
-            "min_count": self.min_count,
+            "min_count": options.min_count,
             "max_bad_rows": options.max_bad_rows,
             "dialect": asdict(options.dialect),
         }
@@ -108,15 +108,10 @@ class Request:
     @cached_property
     def target(self) -> Target:
         """What labels and splits are made from."""
-        options = self.options
-        by, column = split_column(options.split)
-        label, above = options.label, options.positive_above
-        if self.known:
-            label, above = self.known.label, self.known.positive_above if above is None else above
-        assert label
+        by, column = split_column(self.options.split)
         return Target(
-            label,
-            above,
+            str(self.options.label),
+            self.options.positive_above,
             time=column if by == "time" else None,
             part=column if by == "column" else None,
         )
@@ -125,15 +120,15 @@ class Request:
     def columns(self) -> tuple[Column, ...]:
         """How columns become fields, by a look into the files."""
         options, others = self.options, self.target.columns()
-        readers = [self.open(path) for path in self.files]
-        if self.known:
+        readers = [self.open(path) for path in self.parts[0]]
+        if self.kind != "table":
             check_table(readers[0], (), others)
-            integers = (Column(name, "integer") for name in self.known.integers)
-            return (*integers, *map(Column, self.known.features))
+            integers = (Column(name, "integer") for name in self.integers)
+            return (*integers, *map(Column, options.features))
         columns = table_columns(
             readers, options.features, options.numeric, options.numeric_rule, others
         )
-        for path in (*self.validation, *self.test):
+        for path in chain(*self.parts[1:]):
             check_table(self.open(path), columns, others)
         return columns
 
@@ -142,13 +137,13 @@ def encode(request: Request, folder: Path, progress: Progress | None = None) -> 
     """Write ids, labels, what the split goes by, the encoder and a summary into the folder.
 
     The summary has the numbers of rows of the request's files, of its validation files and of its
-    test files, and says what was dropped and what values of the latter two are unknown.
+    test files, and warnings of what was dropped and of unknown values in the latter two.
     """
     malformed = MalformedRows(request.options.max_bad_rows)
-    with _Writer(folder) as writer:
+    with closing(_Writer(folder)) as writer:
         encoder = _encode_and_rank(request, writer, malformed, progress)
         rows, warned = [writer.rows], []
-        for files in (request.validation, request.test):
+        for files in request.parts[1:]:
             if files:
                 coder = encoder.coder(str(_place(files)))
                 for path in files:
@@ -160,7 +155,8 @@ def encode(request: Request, folder: Path, progress: Progress | None = None) -> 
                     raise DataError(f"{files[0]}: there are no rows")
             rows.append(writer.rows - sum(rows))
     encoder.save(folder)
-    summary = {"rows": rows, "dropped": malformed.dropped(), "unknown": warned}
+    dropped = [malformed.dropped()] if malformed.count else []
+    summary = {"rows": rows, "warnings": dropped + warned}
     (folder / SUMMARY).write_text(json.dumps(summary), encoding="utf-8")
 
 
@@ -171,10 +167,8 @@ class _Writer:
         self.rows = self.positives = 0
         self._files = [(folder / name).open("w+b") for name in (IDS, LABELS, ORDER)]
 
-    def __enter__(self) -> _Writer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close the files."""
         for file in self._files:
             file.close()
 
@@ -203,10 +197,11 @@ def _encode_and_rank(
     request: Request, writer: _Writer, malformed: MalformedRows, progress: Progress | None
 ) -> Encoder:
     """Write the samples of the request's files, and number their tokens."""
-    columns, options = request.columns, request.options
+    files, columns, options = request.parts[0], request.columns, request.options
+    min_count, place = options.min_count or 1, _place(files)
     vocabulary = Vocabulary(columns)
-    sizes = [path.stat().st_size for path in request.files]
-    for index, path in enumerate(request.files):
+    sizes = [path.stat().st_size for path in files]
+    for index, path in enumerate(files):
         samples_of = read_samples(request.open(path), vocabulary, malformed, request.target)
         for samples in ahead(samples_of):
             vocabulary.count(samples.ids)
@@ -214,7 +209,6 @@ def _encode_and_rank(
             if progress:
                 done = sum(sizes[:index]) + round(samples.done * sizes[index])
                 progress("encoding", done, sum(sizes))
-    place = _place(request.files)
     if writer.rows == 0:
         raise DataError(f"{place}: there are no rows")
     if writer.positives in (0, writer.rows):
@@ -223,10 +217,10 @@ def _encode_and_rank(
             f"{place}: all {writer.rows:,} labels ({request.target.label!r}) are {label}, so there "
             "is nothing to learn; is this the right column?"
         )
-    tokens, ids = vocabulary.rank(request.min_count)
+    tokens, ids = vocabulary.rank(min_count)
     del vocabulary, samples_of  # which hold every text
     writer.number(ids, starts_of(columns)[-1], progress)
-    return Encoder(request.kind, columns, tokens, request.min_count, options.dialect)
+    return Encoder(request.kind, columns, tokens, min_count, options.dialect)
 
 
 def _place(files: Sequence[Path]) -> Path:
@@ -242,30 +236,18 @@ def load_files(options: DataOptions, progress: Progress | None = None) -> Datase
     request = Request.of(options)
     folder = encoded_folder(request, progress)
     summary = read_json((folder / SUMMARY).read_bytes(), dict)
-    if summary["dropped"]:
-        warnings.warn(summary["dropped"], DataWarning, stacklevel=3)
-    for message in summary["unknown"]:
+    for message in summary["warnings"]:
         warnings.warn(message, DataWarning, stacklevel=3)
     encoder = Encoder.load(folder)
     ids, labels = _mapped(folder, encoder.fields)
-    return Dataset(
-        request.name,
-        encoder.fields,
-        ids,
-        labels,
-        _splits(request, folder, summary["rows"]),
-        encoder,
-    )
+    splits = _splits(request, folder, summary["rows"])
+    return Dataset(request.name, encoder.fields, ids, labels, splits, encoder)
 
 
 def encoded_folder(request: Request, progress: Progress | None = None) -> Path:
     """Return the folder of the encoded samples, encoding them now if need be."""
-    return cached(
-        request.name,
-        request.key(),
-        lambda folder: encode(request, folder, progress),
-        check_samples,
-    )
+    build = partial(encode, request, progress=progress)
+    return cached(request.name, request.key(), build, check_samples)
 
 
 def check_samples(folder: Path) -> None:

@@ -16,8 +16,7 @@ from freqsgd.tables.spec import DataOptions, StreamOptions, parse_rows
 from freqsgd.tables.synthetic import clicks_dataset, generate_clicks
 
 if TYPE_CHECKING:
-    from freqsgd.tables.dataset import Dataset
-    from freqsgd.tables.stream import Stream
+    from freqsgd.tables.dataset import Dataset, Stream
 
 
 def load(
@@ -58,7 +57,7 @@ def open_stream(options: StreamOptions) -> Stream:
     options.check()
     try:
         if options.path is not None:
-            from freqsgd.tables.day_files import open_days
+            from freqsgd.tables.stream import open_days
 
             return open_days(options)
         from freqsgd.tables.clicks import CLICKS_SMALL, ClickStream

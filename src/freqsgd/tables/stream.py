@@ -1,112 +1,209 @@
-"""Streams: the examples of days in order, a chunk at a time, as one-pass training takes them."""
+"""Stream the examples of files of consecutive days."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+import json
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from freqsgd.errors import DamagedFileError, DataError, DataWarning
+from freqsgd.prefetch import ahead
+from freqsgd.tables.columns import Target, check_table, table_columns
+from freqsgd.tables.dataset import describe
+from freqsgd.tables.dialect import BY_NAME
+from freqsgd.tables.encoder import DESCRIPTION, Encoder
+from freqsgd.tables.fields import Chunk, Position
+from freqsgd.tables.files import Day, data_name, find_days, open_reader, refuse_parquet
+from freqsgd.tables.hashing import HashEncoder, open_encoder
+from freqsgd.tables.readers import Reader
+from freqsgd.tables.samples import MalformedRows, read_samples
+from freqsgd.tables.spec import StreamOptions, parse_rows
 
-from freqsgd.tables.fields import Chunk, Field, Position
 
-if TYPE_CHECKING:
-    from freqsgd.tables.encoder import Encoder
-    from freqsgd.tables.hashing import HashEncoder
+class _File(NamedTuple):
+    number: int
+    day: int
+    path: Path
+    size: int  # bytes
 
 
-class Stream(Protocol):
-    """Examples of consecutive days, read or made when they are needed."""
+class FileStream:
+    """The rows of files, read when they are needed, in bounded memory.
 
-    @property
-    def name(self) -> str:
-        """What it is called."""
+    Args:
+        name: what it is called
+        days: the files of each day
+        encoder: turns their columns into ids
+        target: what labels are made from
+        max_bad_rows: malformed rows that may be left out
+        skip_bad_files: whether a damaged file is left out from where the damage is, with a warning
+        skipped: files that were left out before, and why
 
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        """The fields of an example; their sizes are the rows of their tables."""
+    Raises:
+        DataError: a file has not the columns, or not of the right kind
+    """
 
-    @property
-    def days(self) -> tuple[str, ...]:
-        """Names of the days, in order."""
+    def __init__(
+        self,
+        name: str,
+        days: Sequence[Day],
+        encoder: Encoder | HashEncoder,
+        target: Target,
+        *,
+        max_bad_rows: int = 0,
+        skip_bad_files: bool = False,
+        skipped: Sequence[str] = (),
+    ) -> None:
+        self.name, self.encoder, self.fields = name, encoder, encoder.fields
+        self.days = tuple(day.name for day in days)
+        self.skipped = list(skipped)
+        self._target, self._max_bad_rows, self._skips = target, max_bad_rows, skip_bad_files
+        paths = [(day, path) for day, found in enumerate(days) for path in found.files]
+        self._files = [
+            _File(number, day, path, path.stat().st_size)
+            for number, (day, path) in enumerate(paths)
+        ]
+        for file in self._files:
+            check_table(encoder.open(file.path), encoder.columns, target.columns())
 
     @property
     def fingerprint(self) -> str:
         """Tells the data and its encoding from others."""
-
-    @property
-    def encoder(self) -> Encoder | HashEncoder | None:
-        """Turns raw columns into ids; None: there are no raw columns."""
-
-    @property
-    def skipped(self) -> list[str]:
-        """Files that were left out, and why; filled while reading."""
-
-    def chunks(self, first: int, last: int, start: Position | None = None) -> Iterator[Chunk]:
-        """Yield the examples of ``days[first:last]``, from a position on, perhaps in earlier days.
-
-        They are read or made ahead by other threads, a bounded number of chunks; closing the
-        iterator stops these. Neither chunks nor their order depend on timing.
-        """
+        files = [
+            (self.days[file.day], file.path.name, file.size, file.path.stat().st_mtime_ns)
+            for file in self._files
+        ]
+        parts: tuple[Any, ...] = (files, repr(self._target), self.encoder.fingerprint)
+        if self.encoder.dialect != BY_NAME:
+            parts += (repr(self.encoder.dialect),)
+        return blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
     def summary(self) -> dict[str, Any]:
         """Return what ``results.json`` says of it."""
+        hashed = isinstance(self.encoder, HashEncoder)
+        return describe(self, self._rows, "hash" if hashed else "dictionary")
+
+    @cached_property
+    def _rows(self) -> int | None:
+        """Of all files, malformed ones included; None if these would have to be read."""
+        total = 0
+        for file in self._files:
+            rows = self.encoder.open(file.path).count()
+            if rows is None:
+                return None
+            total += rows
+        return total
+
+    def chunks(self, first: int, last: int, start: Position | None = None) -> Iterator[Chunk]:
+        """Yield the examples of ``days[first:last]``, from a position on.
+
+        One thread reads, another encodes, each one block ahead.
+        """
+        return ahead(self._chunks(first, last, start or Position(0, 0)))
+
+    def _chunks(self, first: int, last: int, start: Position) -> Iterator[Chunk]:
+        malformed = MalformedRows(self._max_bad_rows, start.dropped)
+        days = self.days[first:last]
+        between = f"days {days[0]} to {days[-1]}" if len(days) > 1 else f"day {''.join(days)}"
+        coder = self.encoder.coder(f"{self.name}, {between}")
+        asked = [file for file in self._files if first <= file.day < last]
+        size, before = max(sum(file.size for file in asked), 1), 0
+        for file in asked:
+            if file.number >= start.file:
+                after = start.row if file.number == start.file else 0
+                table = self.encoder.open(file.path)
+                for chunk in self._readable(
+                    read_samples(table, coder, malformed, self._target, after)
+                ):
+                    if len(chunk.ids) or len(chunk.malformed):
+                        done = (before + chunk.done * file.size) / size
+                        yield replace(chunk, day=file.day, file=file.number, done=done)
+            before += file.size
+        messages = [malformed.dropped()] if malformed.count > start.dropped else []
+        for message in messages + coder.messages():
+            warnings.warn(message, DataWarning, stacklevel=2)
+
+    def _readable(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """Yield the chunks of a file; of a damaged one, if it may be skipped, the first ones."""
+        try:
+            yield from chunks
+        except DamagedFileError as error:
+            if not self._skips:
+                raise _refusal(error) from error
+            if str(error) not in self.skipped:
+                self.skipped.append(str(error))
+                warnings.warn(f"{error}\nThe rest was left out.", DataWarning, stacklevel=2)
 
 
-def describe(stream: Stream, rows: int | None, encoding: str) -> dict[str, Any]:
-    """Return the summary of a stream, of so many rows if that is known."""
-    return {
-        "name": stream.name,
-        "kind": "stream",
-        "days": list(stream.days),
-        "fields": len(stream.fields),
-        "tokens": sum(field.size for field in stream.fields),
-        "rows": rows,
-        "encoding": encoding,
-    }
+def _refusal(error: DamagedFileError) -> DataError:
+    """Return what to say of a damaged file that may not be skipped."""
+    return DataError(f"{error}, or leave out what cannot be read with --skip-bad-files")
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Consecutive examples, of several files and days perhaps."""
-
-    ids: NDArray[np.int32]  # (rows, columns), C order
-    labels: NDArray[np.uint8]  # (rows,)
-    days: NDArray[np.int64]  # (rows,): the day of each example, ascending
-    position: Position  # where to go on after its last example
-    done: float  # the part of the asked days that is read, from 0 to 1
-
-
-def batches(chunks: Iterable[Chunk], size: int) -> Iterator[Batch]:
-    """Cut the examples of all chunks into batches of ``size``; only the last may be smaller.
-
-    Where chunks begin and end makes no difference. A batch that lies within a chunk is a view.
-    """
-    parts: list[tuple[Chunk, int, int]] = []
-    wanted = size
-    for chunk in chunks:
-        begin, rows = 0, len(chunk.labels)
-        while begin < rows:
-            end = min(begin + wanted, rows)
-            parts.append((chunk, begin, end))
-            wanted -= end - begin
-            begin = end
-            if wanted == 0:
-                yield _batch(parts)
-                parts, wanted = [], size
-    if parts:
-        yield _batch(parts)
-
-
-def _batch(parts: list[tuple[Chunk, int, int]]) -> Batch:
-    last, _, end = parts[-1]
-    ids = [chunk.ids[begin:end] for chunk, begin, end in parts]
-    labels = [chunk.labels[begin:end] for chunk, begin, end in parts]
-    return Batch(
-        ids[0] if len(ids) == 1 else np.concatenate(ids),
-        labels[0] if len(labels) == 1 else np.concatenate(labels),
-        np.repeat([chunk.day for chunk, _, _ in parts], [end - begin for _, begin, end in parts]),
-        last.position(end - 1),
-        last.done,
+def open_days(options: StreamOptions) -> FileStream:
+    """Open the days of files that options name, and look at the columns of all of them."""
+    path, known = str(options.path), None
+    if options.dictionary is not None:
+        folder = Path(options.dictionary)
+        if not (folder / DESCRIPTION).is_file():
+            raise DataError(
+                f"--dictionary must name the folder of a trained model: {folder} is none"
+            )
+        known = open_encoder(folder)
+    dialect = options.dialect.beside(known.dialect if known else BY_NAME)
+    open_file = partial(open_reader, dialect=dialect, kind=known.kind if known else "table")
+    days = find_days(path, allow_missing=options.allow_missing_days, dialect=dialect)
+    files = [file for day in days for file in day.files]
+    refuse_parquet(files, options.dialect)
+    options = options.without_types(open_file(files[0]))
+    days, skipped = _readable_days(days, open_file, skip_bad_files=options.skip_bad_files)
+    label, encoder = str(options.label), known
+    if encoder:
+        encoder.dialect = dialect  # saved with the model that is trained
+    else:
+        rows = parse_rows(options.hash_rows, [*options.features, *options.numeric])
+        readers = [open_file(file) for day in days for file in day.files]
+        columns = table_columns(
+            readers, options.features, options.numeric, others=[label], whole=False
+        )
+        encoder = HashEncoder(columns, rows, dialect=dialect)
+    return FileStream(
+        data_name(path) or "stream",
+        days,
+        encoder,
+        Target(label, options.positive_above),
+        max_bad_rows=options.max_bad_rows,
+        skip_bad_files=options.skip_bad_files,
+        skipped=skipped,
     )
+
+
+def _readable_days(
+    days: Sequence[Day], open_file: Callable[[Path], Reader], *, skip_bad_files: bool
+) -> tuple[tuple[Day, ...], list[str]]:
+    """Leave out the files that cannot be opened; return the days, and what is wrong with those.
+
+    A day of which no file is left is no day, so that the last one is one to evaluate on.
+    """
+    readable, skipped = [], []
+    for day in days:
+        files = []
+        for path in day.files:
+            try:
+                open_file(path).schema()
+                files.append(path)
+            except DamagedFileError as error:
+                if not skip_bad_files:
+                    raise _refusal(error) from error
+                skipped.append(str(error))
+                warnings.warn(f"{error}\nIt was left out.", DataWarning, stacklevel=2)
+        if files:
+            readable.append(Day(day.name, tuple(files)))
+    if not readable:
+        raise DataError(f"{skipped[0]}\nNo file is left.")
+    return tuple(readable), skipped

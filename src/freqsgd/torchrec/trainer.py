@@ -26,8 +26,8 @@ from freqsgd.runs import checkpoint
 from freqsgd.runs.checkpoint import MODEL
 from freqsgd.runs.machine import available_memory, forget_peak
 from freqsgd.runs.resume import CHECKPOINT, in_parts, part_of, used_for
+from freqsgd.tables.dataset import Stream
 from freqsgd.tables.fields import Field
-from freqsgd.tables.stream import Stream
 from freqsgd.torchrec.group import agree, any_rank, gather_texts, join, launcher, lost_rank
 from freqsgd.torchrec.limits import FLOAT, check_rule, require_torchrec
 from freqsgd.torchrec.model import ShardedFM, part_of_batch
