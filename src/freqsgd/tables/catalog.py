@@ -97,7 +97,7 @@ KNOWN = (
 
 
 def known_dataset(name: str) -> KnownDataset:
-    """The dataset of this name."""
+    """Return the dataset of this name."""
     known = {dataset.name: dataset for dataset in KNOWN}
     if name not in known:
         raise DataError(f"unknown dataset {name!r}: known are {', '.join(known)}")
@@ -105,7 +105,7 @@ def known_dataset(name: str) -> KnownDataset:
 
 
 def file_layout(kind: str) -> TextFormat | None:
-    """The layout of the files of a kind; None if it is a "table", whose files name their columns.
+    """Return the layout of files of a kind; None for a "table", whose files name their columns.
 
     The kind may come from the file of a model.
     """
@@ -113,7 +113,7 @@ def file_layout(kind: str) -> TextFormat | None:
 
 
 def table_dataset(name: str) -> KnownDataset:
-    """The dataset of this name, whose samples are rows of a table."""
+    """Return the dataset of this name, whose samples are rows of a table."""
     dataset = known_dataset(name)
     if dataset.text:
         raise DataError(f"{name} is text: train on it with freqsgd words train")
@@ -125,7 +125,7 @@ def table_dataset(name: str) -> KnownDataset:
 
 
 def text_dataset(name: str) -> KnownDataset:
-    """The dataset of this name, which is text."""
+    """Return the dataset of this name, which is text."""
     dataset = known_dataset(name)
     if not dataset.text:
         names = ", ".join(dataset.name for dataset in KNOWN if dataset.text)
@@ -134,7 +134,7 @@ def text_dataset(name: str) -> KnownDataset:
 
 
 def locate(dataset: KnownDataset) -> Path:
-    """The file that a dataset is read from."""
+    """Return the file that a dataset is read from."""
     if dataset.file is None:
         more = ""
         if dataset.stream:
@@ -150,14 +150,14 @@ def locate(dataset: KnownDataset) -> Path:
 
 
 def how_to_get(dataset: KnownDataset) -> str:
-    """What to do to have the file."""
+    """Return what to do to have the file."""
     if dataset.archive:
         return f"Run: freqsgd data get {dataset.name}. {by_hand(dataset)}"
     return by_hand(dataset)
 
 
 def by_hand(dataset: KnownDataset) -> str:
-    """What to do to have the file without downloading it here."""
+    """Return what to do to have the file without downloading it here."""
     place = data_folders()[-1] / str(dataset.file)
     beside = f" ({', '.join(dataset.beside)} beside it)" if dataset.text else ""
     return (
@@ -167,7 +167,7 @@ def by_hand(dataset: KnownDataset) -> str:
 
 
 def cache_folder() -> Path:
-    """The folder for downloads and encoded samples: FREQSGD_CACHE, or the platform's."""
+    """Return the folder for downloads and encoded samples: FREQSGD_CACHE, or the platform's."""
     own = os.environ.get("FREQSGD_CACHE")
     if own:
         return Path(own)
@@ -183,6 +183,6 @@ def data_folders() -> list[Path]:
 
 
 def find_file(relative: str) -> Path | None:
-    """The first of the data folders' files of this name; None if there is none."""
+    """Return the first of the data folders' files of this name; None if there is none."""
     candidates = (folder / relative for folder in data_folders())
     return next((path for path in candidates if path.is_file()), None)

@@ -101,7 +101,7 @@ class ClickLog:
     def of(
         cls, features: int = 16, smallest: int = 100, largest: int = 200_000, **others: Any
     ) -> ClickLog:
-        """A log of so many features, whose sizes and exponents are spread.
+        """Return a log of so many features, whose sizes and exponents are spread.
 
         The sizes rise from the smallest to the largest by a constant factor. The exponents lie
         between 0.8 and 1.3, spread evenly and unrelated to the sizes.
@@ -143,7 +143,7 @@ class ClickLog:
         return -(-self.rows // BLOCK_ROWS)
 
     def block(self, day: int, number: int) -> ClickBlock:
-        """Rows ``number * BLOCK_ROWS`` to ``(number + 1) * BLOCK_ROWS`` of a day, or to its end."""
+        """Draw ``BLOCK_ROWS`` rows of a day, from ``number * BLOCK_ROWS`` on; the last has fewer."""
         if not (0 <= day < self.days and 0 <= number < self.blocks):
             raise IndexError(f"there is no block {number} of day {day}")
         rows = min(BLOCK_ROWS, self.rows - number * BLOCK_ROWS)
@@ -156,7 +156,7 @@ class ClickLog:
     def _draw(
         self, key: np.uint64, day: int, rows: int
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Tokens of rows, and their log odds without the bias."""
+        """Draw tokens of rows, and their log odds without the bias."""
         tokens, score = np.empty((rows, len(self.sizes)), np.int32), np.empty(rows)
         angle = self.drift * day
         turn = math.cos(angle), math.sin(angle)
@@ -164,7 +164,7 @@ class ClickLog:
         return tokens, score
 
     def _advance(self, day: int) -> int:
-        """Generations that have passed, times 2^32: counted exactly."""
+        """Count the generations that have passed, times 2^32, exactly."""
         return round(self.new_tokens * day * _GENERATION)
 
     @cached_property
@@ -239,7 +239,7 @@ def _mixed(value: int) -> int:
 
 @lru_cache(maxsize=256)
 def _bias(log: ClickLog, day: int) -> float:
-    """What makes the mean probability of a sample of the day the base rate."""
+    """Return what makes the mean probability of a sample of the day the base rate."""
     _, score = log._draw(_key(log.seed, _SAMPLE, day), day, BLOCK_ROWS)
     low, high = -1000.0, 1000.0
     while high - low > 1e-9:
@@ -281,7 +281,7 @@ _HALF = np.int64(32)
 
 @inlined
 def _bits(key: Any, counter: Any) -> Any:
-    """64 random bits: number ``counter`` of the sequence that the key starts."""
+    """Return 64 random bits: number ``counter`` of the sequence that the key starts."""
     value = key + np.uint64(counter) * _STEP
     value = (value ^ (value >> _30)) * _FIRST
     value = (value ^ (value >> _27)) * _SECOND
@@ -290,13 +290,13 @@ def _bits(key: Any, counter: Any) -> Any:
 
 @inlined
 def _uniform(key: Any, counter: Any) -> Any:
-    """A random number in [0, 1)."""
+    """Return a random number in [0, 1)."""
     return (_bits(key, counter) >> _11) * _UNIT
 
 
 @inlined
 def _rank(uniform: Any, feature: Any) -> Any:
-    """The rank whose part of the distribution function holds a number in [0, 1)."""
+    """Return the rank whose part of the distribution function holds a number in [0, 1)."""
     log = feature.span * uniform
     if feature.stretch != 0.0:
         log = math.log(1.0 + log) * feature.stretch

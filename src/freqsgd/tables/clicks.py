@@ -7,7 +7,7 @@ from functools import partial
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -17,13 +17,11 @@ from freqsgd.errors import DataError
 from freqsgd.files import replacing
 from freqsgd.prefetch import in_order
 from freqsgd.tables.click_log import BLOCK_ROWS, CLICKS_SMALL, ClickBlock, ClickLog
+from freqsgd.tables.columns import Column
 from freqsgd.tables.dataset import describe
 from freqsgd.tables.fields import Chunk, Field, Position
-from freqsgd.tables.hashing import hash_integers
+from freqsgd.tables.hashing import HashEncoder, hash_integers
 from freqsgd.tables.streaming_metrics import Tally
-
-if TYPE_CHECKING:
-    from freqsgd.tables.hashing import HashEncoder
 
 __all__ = [
     "CLICKS_SMALL",
@@ -71,7 +69,9 @@ class ClickStream:
         self.log, self.name = log, name
         self.days = log.day_names
         self.fields = tuple(map(Field, names, hash_rows or log.tokens))
-        self.encoder = None if hash_rows is None else _encoder(names, hash_rows)
+        self.encoder = (
+            None if hash_rows is None else HashEncoder([Column(name) for name in names], hash_rows)
+        )
         self.skipped: list[str] = []
 
     @property
@@ -81,7 +81,7 @@ class ClickStream:
         return blake2b(described.encode(), digest_size=16).hexdigest()
 
     def chunks(self, first: int, last: int, start: Position | None = None) -> Iterator[Chunk]:
-        """The examples of ``days[first:last]``, from a position on; a block is a chunk."""
+        """Yield the examples of ``days[first:last]``, from a position on; a block is a chunk."""
         begin = first * self.log.rows
         if start is not None:
             begin = max(begin, start.file * self.log.rows + start.row)
@@ -91,7 +91,7 @@ class ClickStream:
         )
 
     def _chunk(self, day: int, number: int, begin: int, first: int, last: int) -> Chunk:
-        """The rows of a block that do not come before ``begin``, counted over all days."""
+        """Return the rows of a block that do not come before ``begin``, counted over all days."""
         block, rows = self.log.block(day, number), self.log.rows
         before = number * BLOCK_ROWS
         stop = before + len(block.labels)
@@ -115,12 +115,12 @@ class ClickStream:
         return ids
 
     def summary(self) -> dict[str, Any]:
-        """What ``results.json`` says of it."""
+        """Return what ``results.json`` says of it."""
         rows = self.log.days * self.log.rows
         return describe(self, rows, "ids" if self.encoder is None else "hash")
 
     def truth(self, first: int, last: int) -> Truth:
-        """What the true probabilities score on ``days[first:last]``."""
+        """Return what the true probabilities score on ``days[first:last]``."""
         tally = Tally()
         for block in blocks_of(self.log, first, last):
             tally.add(block.log_odds, block.labels)
@@ -129,7 +129,7 @@ class ClickStream:
 
 
 def blocks_of(log: ClickLog, first: int, last: int) -> Iterator[ClickBlock]:
-    """The blocks of ``days[first:last]`` in order, made ahead by other threads."""
+    """Return the blocks of ``days[first:last]`` in order, made ahead by other threads."""
     places = _places(log, first * log.rows, last)
     return in_order(partial(log.block, day, number) for day, number in places)
 
@@ -141,13 +141,6 @@ def _places(log: ClickLog, begin: int, last: int) -> Iterator[tuple[int, int]]:
     while day < last:
         yield day, number
         day, number = (day, number + 1) if number + 1 < log.blocks else (day + 1, 0)
-
-
-def _encoder(names: Sequence[str], rows: Sequence[int]) -> HashEncoder:
-    from freqsgd.tables.columns import Column
-    from freqsgd.tables.hashing import HashEncoder
-
-    return HashEncoder([Column(name) for name in names], rows)
 
 
 PART_ROWS = 1 << 20

@@ -38,7 +38,7 @@ class Column:
 
 
 def bag_width(lists: pl.Series, place: Callable[[int], str] = "row {}".format) -> int:
-    """The columns that lists take; ``place`` says where a row is."""
+    """Return the columns that lists take; ``place`` says where a row is."""
     lengths = lists.list.len() if isinstance(lists.dtype, pl.List) else lists.arr.len()
     lengths = lengths.fill_null(1)
     row = lengths.arg_max()
@@ -52,7 +52,7 @@ def bag_width(lists: pl.Series, place: Callable[[int], str] = "row {}".format) -
 
 
 def finite_numbers(values: pl.Series) -> NDArray[np.float64]:
-    """The numbers among values; what cannot be read is reported when it is encoded."""
+    """Return the numbers among values; what cannot be read is reported when it is encoded."""
     numbers: NDArray[np.float64] = values.cast(pl.Float64, strict=False).drop_nulls().to_numpy()
     return numbers[np.isfinite(numbers)]
 
@@ -65,7 +65,7 @@ def quantile_edges(numbers: NDArray[np.float64], place: str) -> tuple[float, ...
 
 
 def is_unreadable(column: Column, dtype: pl.DataType) -> pl.Expr:
-    """Whether a value of a numeric column is there but is no number."""
+    """Return whether a value of a numeric column is there but is no number."""
     raw, value = pl.col(column.name), _number(column)
     present = raw.is_not_null() & (raw != MISSING) if dtype == pl.String else raw.is_not_null()
     unreadable = value.is_null() & present
@@ -75,7 +75,7 @@ def is_unreadable(column: Column, dtype: pl.DataType) -> pl.Expr:
 
 
 def tokens(column: Column, dtype: pl.DataType) -> pl.Expr:
-    """The token of each row as text; of a bag, the list of its tokens."""
+    """Return the token of each row as text; of a bag, the list of its tokens."""
     raw = pl.col(column.name)
     if column.kind == "category":
         return (raw if dtype == pl.String else raw.cast(pl.String)).fill_null(MISSING)
@@ -86,14 +86,14 @@ def tokens(column: Column, dtype: pl.DataType) -> pl.Expr:
 
 
 def bag_lists(column: Column, dtype: pl.DataType) -> pl.Expr:
-    """The lists, as long as the bag is wide at most; a missing one holds a missing value."""
+    """Return the lists, as long as the bag is wide at most; a missing one holds a missing value."""
     raw = pl.col(column.name)
     lists = raw if isinstance(dtype, pl.List) else raw.arr.to_list()
     return lists.fill_null([None]).list.head(column.width)
 
 
 def number_bins(column: Column) -> pl.Expr:
-    """The bin of each row of a column of numbers; null where the number is missing."""
+    """Return the bin of each row of a column of numbers; null where the number is missing."""
     value = _number(column)
     value = value.fill_nan(None) if column.kind == "number" else value
     bins = _quantile_bin(value, column.edges) if column.edges else _log_bin(value)
@@ -113,7 +113,7 @@ def _log_bin(value: pl.Expr) -> pl.Expr:
 
 
 def _quantile_bin(value: pl.Expr, edges: tuple[float, ...]) -> pl.Expr:
-    """How many edges are not above x."""
+    """Return how many edges are not above x."""
     position = pl.lit(pl.Series(edges)).search_sorted(value, side="right")
     return pl.when(value.is_not_null()).then(position)
 
@@ -135,23 +135,23 @@ class Target:
             raise DataError("the label cannot be above nan: --positive-above takes a number")
 
     def columns(self) -> list[str]:
-        """Names of the columns."""
+        """Return names of the columns."""
         return [name for name in (self.label, self.time, self.part) if name]
 
     def labels(self, frame: pl.DataFrame) -> NDArray[np.uint8]:
-        """The label of each row, 0 or 1."""
+        """Return the label of each row, 0 or 1."""
         above = 0.5 if self.positive_above is None else self.positive_above
         label = self._label(frame.schema) > above
         return frame.select(label.cast(pl.UInt8)).to_series().to_numpy()
 
     def order(self, frame: pl.DataFrame) -> NDArray[np.float64]:
-        """The time, or the number of the part, of each row; empty without such a column."""
+        """Return the time, or the number of the part, of each row; empty without such a column."""
         if not (self.time or self.part):
             return np.empty(0)
         return frame.select(self._order(frame.schema)).to_series().to_numpy()
 
     def checks(self, schema: pl.Schema) -> Iterator[tuple[str, pl.Expr, str]]:
-        """What cannot be used: the column, the condition, what is wrong with such a value."""
+        """Yield what cannot be used: the column, the condition, what is wrong with such a value."""
         label = self._label(schema)
         if self.positive_above is None:
             wrong = ~label.is_in([0.0, 1.0])
@@ -175,7 +175,7 @@ class Target:
         return number.fill_null(text.replace_strict(truth, default=None, return_dtype=pl.Float64))
 
     def _order(self, schema: pl.Schema) -> pl.Expr:
-        """What the split goes by, as a number; null where it cannot be read."""
+        """Return what the split goes by, as a number; null where it cannot be read."""
         if self.part:
             text = pl.col(self.part).cast(pl.String).str.strip_chars().str.to_lowercase()
             parts: dict[Any, Any] = {**PARTS}

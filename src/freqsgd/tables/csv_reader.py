@@ -99,16 +99,16 @@ class Rows:
     done: float  # the part of the file up to here
 
     def text(self, start: int, stop: int) -> bytes:
-        """The text of some rows."""
+        """Return the text of some rows."""
         ends = self.found.ends
         return self.data[ends[start - 1] if start else 0 : ends[stop - 1] if stop else 0]
 
     def first_lines(self) -> NDArray[np.int64]:
-        """The number of the line where each row starts."""
+        """Return the number of the line where each row starts."""
         return self.lines + 1 + np.concatenate([[0], self.found.lines[:-1]])
 
     def lengths(self) -> NDArray[np.int64]:
-        """Bytes of each row, its newline included."""
+        """Count the bytes of each row, its newline included."""
         return np.diff(self.found.ends, prepend=0)
 
 
@@ -167,7 +167,7 @@ def whole_rows(
 
 
 def _check_start(path: Path, start: bytes) -> bytes:
-    """The start of a file, without a byte order mark."""
+    """Return the start of a file, without a byte order mark."""
     if start.startswith(b"PAR1"):
         raise DataError(f"{path}: this is a Parquet file; let its name end with .parquet")
     if b"\0" in start:
@@ -225,7 +225,7 @@ def find_header(path: Path, rows: Rows, form: TextFormat, columns: Sequence[str]
 
 
 def _first_line(path: Path, rows: Rows, form: TextFormat) -> list[str]:
-    """The cells of the header."""
+    """Return the cells of the header."""
     try:
         header, separator = rows.text(0, 1).decode().rstrip("\n"), form.parsed_separator
         if form.quoted:
@@ -269,14 +269,14 @@ class TextReader(Reader):
         self.layout = form.layouts[0] if form.layouts else ()
 
     def schema(self) -> pl.Schema:
-        """Names and types of the columns, from the first rows of the file."""
+        """Return names and types of the columns, from the first rows of the file."""
         import polars as pl
 
         header = read_header(self.path, self.form)
         return pl.Schema({name: _dtype(header, name) for name in header.names})
 
     def shown_columns(self) -> list[tuple[str, str]]:
-        """Names and types of the columns, without the import of polars."""
+        """Return names and types of the columns, without the import of polars."""
         header = read_header(self.path, self.form)
         return [(n, "List(String)" if n in header.lists else "text") for n in header.names]
 
@@ -286,7 +286,7 @@ class TextReader(Reader):
         return separator_hint(separator.join(found), separator, lambda cells: wanted in cells)
 
     def _blocks(self, columns: list[str], raw: list[str], after: int) -> Iterator[Block]:
-        """Blocks whose cells are text, "" where they are empty."""
+        """Yield blocks whose cells are text, "" where they are empty."""
         path, header = self.path, None
         with open_text(path) as file:
             for rows in whole_rows(path, file, self.form, BLOCK_BYTES):
@@ -337,7 +337,7 @@ class TextReader(Reader):
         return Block(frame, text, first[keep], "line", malformed, rows.done)
 
     def _frame(self, data: bytes, header: Header, columns: list[str]) -> pl.DataFrame | None:
-        """Columns of text, or of lists of it; None if the rows cannot be taken apart."""
+        """Parse columns of text, or of lists of it; None if the rows cannot be taken apart."""
         import polars as pl
 
         if not data or not columns:
@@ -360,14 +360,14 @@ class TextReader(Reader):
 
 
 def _dtype(header: Header, name: str) -> pl.DataType:
-    """The type of a column."""
+    """Return the type of a column."""
     import polars as pl
 
     return pl.List(pl.String()) if name in header.lists else pl.String()
 
 
 def _not_utf8(rows: Rows, keep: NDArray[np.bool_]) -> list[int]:
-    """Which of the rows to keep are not UTF-8 text."""
+    """Find those of the rows to keep that are not UTF-8 text."""
     if rows.data.isascii() or _is_utf8(rows.data):
         return []
     return [row for row in np.flatnonzero(keep).tolist() if not _is_utf8(rows.text(row, row + 1))]

@@ -89,7 +89,7 @@ class TextFormat:
 
 
 def split_type(name: str) -> tuple[str, str]:
-    """The name of a column and its type, which may be "".
+    """Return the name of a column and its type, which may be "".
 
     Example:
         >>> split_type("user_id:token"), split_type("12:30")
@@ -100,7 +100,7 @@ def split_type(name: str) -> tuple[str, str]:
 
 
 def separator_hint(line: str, used: str, fits: Callable[[list[str]], bool]) -> str:
-    """A sentence that names the separator that a line seems to have; "" if it seems to have none.
+    """Return a sentence that names the separator that a line seems to have; "" if it has none.
 
     Args:
         line: the first one of a file
@@ -122,7 +122,7 @@ def separator_hint(line: str, used: str, fits: Callable[[list[str]], bool]) -> s
 
 
 def written(separator: str) -> str:
-    """A separator as it can be written on the command line."""
+    """Return a separator as it can be written on the command line."""
     return "tab" if separator == "\t" else f"'{separator}'"
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,8 @@ from freqsgd.kernels.compiled import compiled, inlined
 from freqsgd.tables.columns import Column, bag_lists, number_bins, tokens
 from freqsgd.tables.dialect import BY_NAME, Dialect
 from freqsgd.tables.encoder import DESCRIPTION, Description, Encoder, FileEncoder, refusing_damage
-from freqsgd.tables.readers import Block
-from freqsgd.tables.samples import Coder, fill_bags, raw_places, starts_of
+from freqsgd.tables.readers import RawText
+from freqsgd.tables.samples import Coder
 from freqsgd.tables.tokens import (
     is_integer,
     joined,
@@ -49,7 +48,7 @@ def _key(field: Any) -> Any:
 
 @inlined
 def _row(value: Any, rows: Any) -> Any:
-    """The upper 64 bits of the product of a hash of 64 bits and a number below 2^32."""
+    """Return the upper 64 bits of the product of a hash of 64 bits and a number below 2^32."""
     return np.int32(((value >> _32) * rows + (((value & _LOW) * rows) >> _32)) >> _32)
 
 
@@ -121,26 +120,9 @@ class HashCoder(Coder):
     """
 
     def __init__(self, columns: Sequence[Column], rows: Sequence[int]) -> None:
-        self.columns, self.rows = tuple(columns), np.array(rows, np.int64)
-        self.raw = frozenset(column.name for column in columns if column.kind == "category")
-        self._starts = starts_of(columns)
+        super().__init__(columns, "category", tile=_TILE)
+        self.rows = np.array(rows, np.int64)
         self._longest: dict[str, int] = {}  # lists of bags that are cut off
-
-    def code(self, block: Block) -> NDArray[np.int32]:
-        """Return ids of all rows: a column each, and ``width`` columns for a bag."""
-        ids = np.empty((len(block.numbers), self._starts[-1]), np.int32)
-        raw: Collection[str] = ()
-        if block.raw is not None and self.raw:
-            raw = self.raw
-            places = raw_places(block.raw, self.columns, raw, self._starts)
-            hash_rows(whole_words(block.raw.data), block.raw.stops, places, self.rows, ids)
-        parsed = [(n, column) for n, column in enumerate(self.columns) if column.name not in raw]
-        frame = block.frame.select(self._values(column, block.frame) for _, column in parsed)
-        for start in range(0, len(ids) if parsed else 0, _TILE):
-            some, place = frame.slice(start, _TILE), ids[start : start + _TILE]
-            for field, column in parsed:
-                self._hash(some[column.name], field, place[:, self._starts[field] :])
-        return ids
 
     def messages(self) -> list[str]:
         """Return what to warn of, once all rows are read: lists that were cut off."""
@@ -152,6 +134,11 @@ class HashCoder(Coder):
             if column.name in self._longest
         ]
 
+    def _code_text(
+        self, text: RawText, places: NDArray[np.int64], codes: NDArray[np.int32]
+    ) -> None:
+        hash_rows(whole_words(text.data), text.stops, places, self.rows, codes)
+
     def _values(self, column: Column, frame: pl.DataFrame) -> pl.Expr:
         """Return what is hashed: numbers as they are, anything else as text."""
         dtype = frame.schema[column.name]
@@ -162,15 +149,7 @@ class HashCoder(Coder):
             return bag_lists(column, dtype)
         return pl.col(column.name) if dtype.is_numeric() else tokens(column, dtype)
 
-    def _hash(self, values: pl.Series, field: int, place: NDArray[np.int32]) -> None:
-        """Fill in the ids of a field, from the first column of ``place`` on."""
-        width = self.columns[field].width
-        if isinstance(values.dtype, pl.List):
-            fill_bags(values, place[:, :width], partial(self._hashed, field=field))
-        else:
-            place[:, 0] = self._hashed(values, field)
-
-    def _hashed(self, values: pl.Series, field: int) -> NDArray[np.int32]:
+    def _code(self, values: pl.Series, field: int) -> NDArray[np.int32]:
         ids = np.empty((len(values), 1), np.int32)
         if _fits(values):
             hash_integers(*_as_integers(values), field, self.rows[field], ids[:, 0])

@@ -31,13 +31,13 @@ class RawText:
     names: list[str]  # of the columns
 
     def cell(self, row: int, name: str) -> str:
-        """The text of one cell."""
+        """Return the text of one cell."""
         place = row * len(self.names) + self.names.index(name)
         start = int(self.stops.flat[place - 1]) + 1 if place else 0
         return self.data[start : int(self.stops.flat[place])].decode()
 
     def after(self, rows: int) -> RawText:
-        """The text without so many of its first rows."""
+        """Return the text without so many of its first rows."""
         start = int(self.stops[rows - 1, -1]) + 1 if rows else 0
         return RawText(self.data[start:], self.stops[rows:] - start, self.names)
 
@@ -54,7 +54,7 @@ class Block:
     done: float  # the part of the table that is read, from 0 to 1
 
     def after(self, number: int) -> Block:
-        """Only what has a higher number."""
+        """Return only what has a higher number."""
         rows = int(np.searchsorted(self.numbers, number, side="right"))
         raw = self.raw.after(rows) if self.raw else None
         malformed = [row for row in self.malformed if row[0] > number]
@@ -77,16 +77,16 @@ class Reader(ABC):
 
     @abstractmethod
     def schema(self) -> pl.Schema:
-        """Names and types of the columns."""
+        """Return names and types of the columns."""
 
     @abstractmethod
     def _blocks(self, columns: list[str], raw: list[str], after: int) -> Iterator[Block]:
-        """All blocks; those that end before row ``after`` may be left out."""
+        """Return all blocks; those that end before row ``after`` may be left out."""
 
     def blocks(
         self, columns: Sequence[str], raw: Sequence[str] = (), after: int = 0
     ) -> Iterator[Block]:
-        """All rows in order, a bounded number at a time.
+        """Yield all rows in order, a bounded number at a time.
 
         The columns ``raw`` may be left as raw text; they are then missing from the frame. Rows
         whose number is not above ``after`` are left out. Where blocks begin does not depend on it,
@@ -97,11 +97,11 @@ class Reader(ABC):
             yield block.after(after) if after else block
 
     def count(self) -> int | None:
-        """The number of rows; None if they would have to be read to count them."""
+        """Return the number of rows; None if they would have to be read to count them."""
         return None
 
     def shown_columns(self) -> list[tuple[str, str]]:
-        """Names and types of the columns, for people."""
+        """Return names and types of the columns, for people."""
         kinds = ((name, str(dtype)) for name, dtype in self.schema().items())
         return [(name, "text" if kind == "String" else kind) for name, kind in kinds]
 
@@ -122,11 +122,11 @@ class FrameReader(Reader):
         self.frame = frame
 
     def schema(self) -> pl.Schema:
-        """Names and types of the columns."""
+        """Return names and types of the columns."""
         return self.frame.schema
 
     def count(self) -> int:
-        """The number of rows."""
+        """Return the number of rows."""
         return len(self.frame)
 
     def _blocks(self, columns: list[str], raw: list[str], after: int) -> Iterator[Block]:
@@ -144,12 +144,12 @@ class ParquetReader(Reader):
         self.path, self.place = path, str(path)
 
     def schema(self) -> pl.Schema:
-        """Names and types of the columns."""
+        """Return names and types of the columns."""
         with _refusing_damage(self.place):
             return self._scan().collect_schema()
 
     def count(self) -> int:
-        """The number of rows."""
+        """Return the number of rows."""
         import polars as pl
 
         with _refusing_damage(self.place):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,27 +14,75 @@ from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
 from freqsgd.prefetch import ahead
-from freqsgd.tables.columns import Column, Target, is_unreadable, tokens
+from freqsgd.tables.columns import Column, Target, is_unreadable
 from freqsgd.tables.fields import ABSENT, Chunk
 from freqsgd.tables.readers import Block, RawText, Reader
-from freqsgd.tables.tokens import TokenTable
 from freqsgd.tables.values import NotWholeError, categories
 
 
 class Coder(ABC):
     """Turns the columns of a block into numbers: codes or ids.
 
+    Args:
+        columns: the fields of a sample
+        raw_kinds: kinds of columns that it takes as raw text, where there is any
+        tile: rows that are coded at once, so that they stay in the cache for all columns
+
     Attributes:
         columns: the fields of a sample
-        raw: names of the columns that it takes as raw text, where there is any
+        raw: names of the columns that it takes as raw text
+        starts: where the numbers of each column start in a row, and where the last ones end
     """
 
-    columns: tuple[Column, ...]
-    raw: frozenset[str]
+    def __init__(self, columns: Sequence[Column], *raw_kinds: str, tile: int = sys.maxsize) -> None:
+        self.columns = tuple(columns)
+        self.raw = frozenset(column.name for column in columns if column.kind in raw_kinds)
+        self.starts = starts_of(columns)
+        self._tile = tile
 
-    @abstractmethod
     def code(self, block: Block) -> NDArray[np.int32]:
         """Return the numbers of all rows: a column each, and ``width`` columns for a bag."""
+        codes = np.empty((len(block.numbers), self.starts[-1]), np.int32)
+        raw = self.raw if block.raw is not None else frozenset()
+        if block.raw is not None and raw:
+            self._code_text(block.raw, self._places(block.raw), codes)
+        parsed = [(n, column) for n, column in enumerate(self.columns) if column.name not in raw]
+        frame = block.frame.select(self._values(column, block.frame) for _, column in parsed)
+        for start in range(0, len(codes) if parsed else 0, self._tile):
+            some, place = frame.slice(start, self._tile), codes[start : start + self._tile]
+            for field, column in parsed:
+                values, first = some[column.name], self.starts[field]
+                if isinstance(values.dtype, pl.List):
+                    _fill_bag(
+                        place[:, first : first + column.width],
+                        values,
+                        partial(self._code, field=field),
+                    )
+                else:
+                    place[:, first] = self._code(values, field)
+        return codes
+
+    def _places(self, text: RawText) -> NDArray[np.int64]:
+        """Return for each column of the text: its field or -1, where it goes, if it is a value."""
+        fields = {c.name: field for field, c in enumerate(self.columns) if c.name in self.raw}
+        chosen = [fields.get(name, -1) for name in text.names]
+        # Integers are checked as text.
+        values = [self.columns[field].kind == "category" for field in chosen]
+        return np.array([chosen, [self.starts[field] for field in chosen], values])
+
+    @abstractmethod
+    def _code_text(
+        self, text: RawText, places: NDArray[np.int64], codes: NDArray[np.int32]
+    ) -> None:
+        """Fill in the numbers of raw columns."""
+
+    @abstractmethod
+    def _values(self, column: Column, frame: pl.DataFrame) -> pl.Expr:
+        """Return the values of another column that get numbers; lists of them for a bag."""
+
+    @abstractmethod
+    def _code(self, values: pl.Series, field: int) -> NDArray[np.int32]:
+        """Return the numbers of these values."""
 
     def faults(self, block: Block, codes: NDArray[np.int32]) -> Iterator[tuple[int, str]]:
         """Find rows of the block last coded whose raw text cannot be used, and say why."""
@@ -42,6 +91,22 @@ class Coder(ABC):
     def messages(self) -> list[str]:
         """Return what to warn of, once all rows are read."""
         return []
+
+
+def starts_of(columns: Sequence[Column]) -> list[int]:
+    """Return where the codes of each column start in a row, and where the last ones end."""
+    starts: list[int] = np.cumsum([0, *(column.width for column in columns)]).tolist()
+    return starts
+
+
+def _fill_bag(
+    place: NDArray[np.int32], lists: pl.Series, code: Callable[[pl.Series], NDArray[np.int32]]
+) -> None:
+    """Put the codes of the values in lists into the columns of a bag."""
+    lengths = lists.list.len().to_numpy()
+    place[:] = ABSENT
+    flat = lists.filter(pl.Series(lengths > 0)).explode()
+    place[np.arange(place.shape[1]) < lengths[:, None]] = code(flat)
 
 
 def read_samples(
@@ -126,60 +191,6 @@ def _places(block: Block, faults: list[tuple[int, str]]) -> dict[int, tuple[str,
         number = int(block.numbers[row])
         found.setdefault(number, (f"{block.unit} {number}", fault))
     return {number: found[number] for number in sorted(found)}
-
-
-def starts_of(columns: Sequence[Column]) -> list[int]:
-    """Return where the codes of each column start in a row, and where the last ones end."""
-    starts: list[int] = np.cumsum([0, *(column.width for column in columns)]).tolist()
-    return starts
-
-
-def code_block(
-    block: Block, columns: Sequence[Column], raw: Collection[str], table: TokenTable, *, add: bool
-) -> NDArray[np.int32]:
-    """Return codes of all rows: a column each, and ``width`` columns for a bag.
-
-    The columns named by ``raw`` are taken from raw text where the block has it.
-    """
-    starts = starts_of(columns)
-    codes = np.empty((len(block.numbers), starts[-1]), np.int32)
-    raw = set(raw)
-    if block.raw is None:
-        raw = set()
-    elif raw:
-        places = raw_places(block.raw, columns, raw, starts)
-        table.code_rows(block.raw.data, block.raw.stops, places, codes, add=add)
-    parsed = [(field, column) for field, column in enumerate(columns) if column.name not in raw]
-    schema = block.frame.schema
-    frame = block.frame.select(tokens(column, schema[column.name]) for _, column in parsed)
-    for field, column in parsed:
-        place = codes[:, starts[field] : starts[field + 1]]
-        values = frame[column.name]
-        if column.kind == "bag":
-            fill_bags(values, place, partial(table.code_texts, field=field, add=add))
-        else:
-            place[:, 0] = table.code_texts(values, field, add=add)
-    return codes
-
-
-def raw_places(
-    text: RawText, columns: Sequence[Column], raw: Collection[str], starts: list[int]
-) -> NDArray[np.int64]:
-    """Return for each column of the text: its field or -1, where its codes go, if it is a value."""
-    fields = {column.name: field for field, column in enumerate(columns) if column.name in raw}
-    chosen = [fields.get(name, -1) for name in text.names]
-    values = [columns[field].kind == "category" for field in chosen]  # integers are checked as text
-    return np.array([chosen, [starts[field] for field in chosen], values])
-
-
-def fill_bags(
-    lists: pl.Series, place: NDArray[np.int32], code: Callable[[pl.Series], NDArray[np.int32]]
-) -> None:
-    """Put the codes of the values in lists into the columns of a bag."""
-    lengths = lists.list.len().to_numpy()
-    place[:] = ABSENT
-    flat = lists.filter(pl.Series(lengths > 0)).explode()
-    place[np.arange(place.shape[1]) < lengths[:, None]] = code(flat)
 
 
 _SHOWN = 5

@@ -196,7 +196,7 @@ _MOST_ROWS = 2**31 - 1
 
 
 def parse_rows(text: str, fields: Sequence[str]) -> list[int]:
-    """The rows of each field: one number for all of them, or ``user=1e5,item=1e6``.
+    """Return the rows of each field: one number for all of them, or ``user=1e5,item=1e6``.
 
     Example:
         >>> parse_rows("user=1e5,item=1e6", ["item", "user"])

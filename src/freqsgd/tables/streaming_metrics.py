@@ -68,7 +68,7 @@ class Tally:
 
 
 def normalized(loss: float, positives: int, examples: int) -> float | None:
-    """A mean loss over the entropy of the base rate, if there are examples of both classes."""
+    """Divide a mean loss by the entropy of the base rate, if there are examples of both classes."""
     if not 0 < positives < examples:
         return None
     p = positives / examples

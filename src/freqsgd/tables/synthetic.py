@@ -84,7 +84,7 @@ def generate_clicks(
 
 
 def _frequencies(size: int, tail: str, falloff: float | None) -> Tensor:
-    """Frequencies of the tokens of a field, the most frequent first, up to a common factor."""
+    """Return frequencies of tokens, the most frequent first, up to a common factor."""
     import torch
 
     if tail not in TAILS:
@@ -95,7 +95,7 @@ def _frequencies(size: int, tail: str, falloff: float | None) -> Tensor:
 
 
 def clicks_dataset(clicks: Clicks, split_seed: int = 0) -> Dataset:
-    """Generated samples as a dataset, split at random; the ids make room for the rare one."""
+    """Make a dataset of generated samples, split at random; the ids make room for the rare one."""
     import torch
 
     ids = (clicks.ids + RARE + 1).to(torch.int32).numpy()

@@ -56,7 +56,7 @@ class TokenTable:
             done = code_rows(words, stops, done, places, add, *self._arrays(), codes)
 
     def code_texts(self, texts: pl.Series, field: int, *, add: bool) -> NDArray[np.int32]:
-        """Codes of tokens of a field, given as text; UNKNOWN for new ones if not added."""
+        """Return codes of tokens of a field, given as text; UNKNOWN for new ones if not added."""
         codes = np.empty((len(texts), 1), np.int32)
         for start in range(0, len(texts), _AT_ONCE):
             some = texts.slice(start, _AT_ONCE)
@@ -68,12 +68,12 @@ class TokenTable:
         return codes[:, 0]
 
     def fields(self, begin: int = 0) -> NDArray[np.int64]:
-        """The field of each code from ``begin`` on."""
+        """Return the field of each code from ``begin`` on."""
         keys = self._arena[self._positions[begin : len(self)]]
         return (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
     def texts(self, codes: NDArray[np.int64]) -> pl.Series:
-        """The texts of some codes."""
+        """Return the texts of some codes."""
         positions = self._positions[codes]
         starts = 8 * (positions + HEADER)
         stops = starts + (self._arena[positions] >> np.uint64(32)).astype(np.int64)
@@ -115,7 +115,7 @@ def _longer(array: NDArray[Any], length: int) -> NDArray[Any]:
 
 
 def whole_words(data: bytes) -> NDArray[np.uint64]:
-    """The bytes as words of 8, and one more, so that any of them may be read with the next.
+    """Return the bytes as words of 8, and one more, so that any of them may be read with the next.
 
     Behind them are the texts of booleans, for ``value_text``.
     """
@@ -126,7 +126,7 @@ def whole_words(data: bytes) -> NDArray[np.uint64]:
 
 
 def joined(texts: pl.Series) -> tuple[bytes, NDArray[np.int32]]:
-    """All texts, one byte apart, and where each of them stops."""
+    """Return all texts, one byte apart, and where each of them stops."""
     data = str(texts.str.join(" ").item()).encode()
     stops = np.cumsum(texts.str.len_bytes().to_numpy() + np.uint32(1), dtype=np.int32)
     return data, stops - np.int32(1)
@@ -152,7 +152,7 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 @inlined
 def word_at(data: Any, start: Any, stop: Any) -> Any:
-    """The bytes from start to stop, 8 at most, as one word; a word must follow theirs."""
+    """Return the bytes from start to stop, 8 at most, as one word; a word must follow theirs."""
     index, shift = start >> 3, np.uint64(8 * (start & 7))
     word = data[index] >> shift
     word |= data[index + 1] << _ONE << (_LAST_BIT - shift)  # a shift by 64 would be undefined
@@ -170,7 +170,7 @@ _T, _R, _U, _E, _F, _A, _L, _S = map(ord, "TrueFals")
 
 @called
 def is_integer(data: Any, start: Any, stop: Any) -> Any:
-    """Whether the bytes are an integer of 64 bits as ``str`` writes it, and which."""
+    """Return whether the bytes are an integer of 64 bits as ``str`` writes it, and which."""
     negative = data[start] == _MINUS if stop > start else False
     first = start + 1 if negative else start
     digits = stop - first
@@ -191,7 +191,7 @@ def is_integer(data: Any, start: Any, stop: Any) -> Any:
 
 @inlined
 def may_be_respelled(data: Any, start: Any, stop: Any) -> Any:
-    """Whether ``value_text`` may change bytes: of most texts, the last two tell that not."""
+    """Return whether ``value_text`` may change bytes: of most texts, the last two tell that not."""
     if stop - start < 3:
         return False
     last, before = data[stop - 1], data[stop - 2]
@@ -200,7 +200,7 @@ def may_be_respelled(data: Any, start: Any, stop: Any) -> Any:
 
 @called
 def value_text(data: Any, start: Any, stop: Any) -> Any:
-    """Where the text of a value is, given at least 3 bytes that may be written in another way.
+    """Find the text of a value, given at least 3 bytes that may be written in another way.
 
     A whole number of 64 bits is written without point and zeros: 3.0 is 3, and -0.0 is 0. True and
     False are true and false, which stand at the end of ``whole_words``. Anything else is as it is.
@@ -251,7 +251,7 @@ def _code(
     positions: Any,
     used: Any,
 ) -> Any:
-    """The code of a text with this hash; one that is not in the table is added or UNKNOWN."""
+    """Find the code of a text with this hash; one that is not known is added or UNKNOWN."""
     mask = np.uint64(len(slots) - 1)
     slot = value & mask
     code = np.int64(UNKNOWN if stop > start else UNKNOWN_EMPTY)
@@ -296,7 +296,7 @@ def code_rows(
     used: Any,
     codes: Any,
 ) -> Any:
-    """Codes of the cells of rows of text, from row ``begin`` on.
+    """Return codes of the cells of rows of text, from row ``begin`` on.
 
     ``data`` is the text in whole words. ``stops`` says of each row where its cells stop; the next
     cell starts one byte later. Cell k of a row is a token of field ``places[0, k]``, whose code is

@@ -12,12 +12,39 @@ from numpy.typing import NDArray
 from freqsgd.errors import DataError
 from freqsgd.tables.columns import MISSING, Column, is_unreadable, tokens
 from freqsgd.tables.fields import ABSENT, RARE
-from freqsgd.tables.readers import Block
-from freqsgd.tables.samples import Coder, code_block, starts_of
+from freqsgd.tables.readers import Block, RawText
+from freqsgd.tables.samples import Coder
 from freqsgd.tables.tokens import UNKNOWN, TokenTable, count_codes
 
 
-class Vocabulary(Coder):
+class TableCoder(Coder):
+    """Looks up tokens in a table, or adds them to it.
+
+    Args:
+        columns: the fields of a sample
+        table: gives tokens their codes
+        add: whether tokens that are not in the table are added
+    """
+
+    def __init__(self, columns: Sequence[Column], table: TokenTable, *, add: bool) -> None:
+        # An integer may be left as text until all are known; then its bin is found once for each
+        # distinct text. Tokens that are looked up must be bins.
+        super().__init__(columns, "category", *(["integer"] if add else []))
+        self.table, self._add = table, add
+
+    def _code_text(
+        self, text: RawText, places: NDArray[np.int64], codes: NDArray[np.int32]
+    ) -> None:
+        self.table.code_rows(text.data, text.stops, places, codes, add=self._add)
+
+    def _values(self, column: Column, frame: pl.DataFrame) -> pl.Expr:
+        return tokens(column, frame.schema[column.name])
+
+    def _code(self, values: pl.Series, field: int) -> NDArray[np.int32]:
+        return self.table.code_texts(values, field, add=self._add)
+
+
+class Vocabulary(TableCoder):
     """Gives every token of the rows that are read a code, and counts how often each was seen.
 
     Args:
@@ -32,12 +59,7 @@ class Vocabulary(Coder):
         table: TokenTable | None = None,
         counts: NDArray[np.int64] | None = None,
     ) -> None:
-        self.columns = tuple(columns)
-        self.table = TokenTable() if table is None else table
-        # An integer may be left as text until all are known; then its bin is found once for each
-        # distinct text.
-        kinds = ("category", "integer")
-        self.raw = frozenset(column.name for column in columns if column.kind in kinds)
+        super().__init__(columns, TokenTable() if table is None else table, add=True)
         self._counts = np.zeros(0, np.int64) if counts is None else counts.copy()
         self._checked = 0  # codes of the table that are known to be integers, or not
         self._unreadable = np.empty(0, np.int64)  # codes of texts that are no integers
@@ -45,7 +67,7 @@ class Vocabulary(Coder):
     def code(self, block: Block) -> NDArray[np.int32]:
         """Return codes of the tokens of all rows."""
         self._checked = len(self.table)
-        return code_block(block, self.columns, self.raw, self.table, add=True)
+        return super().code(block)
 
     def faults(self, block: Block, codes: NDArray[np.int32]) -> Iterator[tuple[int, str]]:
         """Find rows of the block last coded whose integers, left as text, are none."""
@@ -158,7 +180,7 @@ _LOOKED_AT = 100  # unknown values that are compared with known ones
 _SHOWN = 5  # columns that are warned of
 
 
-class Lookup(Coder):
+class Lookup(TableCoder):
     """Looks up the ids of tokens, and counts the values that are not known.
 
     Missing values are not counted. Numbers are known by their bins.
@@ -177,8 +199,8 @@ class Lookup(Coder):
         ids: NDArray[np.int32],
         place: str = "",
     ) -> None:
-        self.columns, self.table, self.ids = tuple(columns), table, ids
-        self.raw = frozenset(column.name for column in columns if column.kind == "category")
+        super().__init__(columns, table, add=False)
+        self.ids = ids
         self._where = f"{place}: " if place else ""
         self._known, self._unknown = np.zeros((2, len(self.columns)), np.int64)
         # Of columns: an unknown value, from a block in which more than SHARE were unknown, and a
@@ -196,8 +218,7 @@ class Lookup(Coder):
             DataError: there are values enough, and all so far are unknown: those of all columns,
                 or those of one column, of which the table knows another spelling
         """
-        codes = code_block(block, self.columns, self.raw, self.table, add=False)
-        starts = starts_of(self.columns)
+        codes, starts = super().code(block), self.starts
         is_unknown = codes == UNKNOWN
         is_known = (codes >= 0) & (codes != self._missing)
         unknown, known = (
