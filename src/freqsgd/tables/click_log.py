@@ -143,7 +143,7 @@ class ClickLog:
         return -(-self.rows // BLOCK_ROWS)
 
     def block(self, day: int, number: int) -> ClickBlock:
-        """Draw ``BLOCK_ROWS`` rows of a day, from ``number * BLOCK_ROWS`` on; the last has fewer."""
+        """Draw ``BLOCK_ROWS`` rows of a day from ``number * BLOCK_ROWS`` on; the last has fewer."""
         if not (0 <= day < self.days and 0 <= number < self.blocks):
             raise IndexError(f"there is no block {number} of day {day}")
         rows = min(BLOCK_ROWS, self.rows - number * BLOCK_ROWS)

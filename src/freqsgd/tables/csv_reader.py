@@ -265,7 +265,8 @@ class TextReader(Reader):
     """Reads a file of delimited text in blocks of whole rows, with their line numbers."""
 
     def __init__(self, path: Path, form: TextFormat) -> None:
-        self.path, self.place, self.form, self.typed = path, str(path), form, form.typed
+        super().__init__(path)
+        self.form, self.typed = form, form.typed
         self.layout = form.layouts[0] if form.layouts else ()
 
     def schema(self) -> pl.Schema:

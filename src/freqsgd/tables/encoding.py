@@ -35,7 +35,7 @@ from freqsgd.tables.fields import (
 )
 from freqsgd.tables.files import data_name, list_files, open_reader, refuse_parquet
 from freqsgd.tables.readers import Reader
-from freqsgd.tables.samples import MalformedRows, read_samples, starts_of
+from freqsgd.tables.samples import MalformedRows, read_samples
 from freqsgd.tables.vocabulary import Vocabulary, to_ids
 
 if TYPE_CHECKING:
@@ -218,8 +218,9 @@ def _encode_and_rank(
             "is nothing to learn; is this the right column?"
         )
     tokens, ids = vocabulary.rank(min_count)
+    width = vocabulary.starts[-1]
     del vocabulary, samples_of  # which hold every text
-    writer.number(ids, starts_of(columns)[-1], progress)
+    writer.number(ids, width, progress)
     return Encoder(request.kind, columns, tokens, min_count, options.dialect)
 
 

@@ -20,10 +20,12 @@ from freqsgd.tables.columns import (
 )
 from freqsgd.tables.encoder import Encoder
 from freqsgd.tables.fields import ABSENT, RARE
-from freqsgd.tables.readers import FrameReader
-from freqsgd.tables.samples import Coder, starts_of
+from freqsgd.tables.readers import Block
+from freqsgd.tables.samples import Coder
 from freqsgd.tables.values import shown
 from freqsgd.tables.vocabulary import Lookup, Vocabulary, known_table, to_ids
+
+_ROWS = 1 << 18  # that are encoded at once
 
 
 def frame_columns(
@@ -61,9 +63,11 @@ def code_frame(frame: pl.DataFrame, coder: Coder) -> NDArray[np.int32]:
         _check_kind(frame[column.name], column)
     empty = {c.name: pl.List(pl.String) for c in columns if c.kind == "bag"}
     frame = frame.cast({name: to for name, to in empty.items() if frame[name].dtype == pl.Null})
-    codes = np.empty((len(frame), starts_of(columns)[-1]), np.int32)
-    for block in FrameReader(frame).blocks([column.name for column in columns]):
-        codes[block.numbers] = coder.code(block)
+    codes = np.empty((len(frame), coder.starts[-1]), np.int32)
+    for start in range(0, len(frame), _ROWS):
+        some = frame[start : start + _ROWS]
+        numbers = np.arange(start, start + len(some))
+        codes[numbers] = coder.code(Block(some, None, numbers, "row", [], 1.0))
     for message in coder.messages():
         warnings.warn(message, DataWarning, stacklevel=3)
     return codes

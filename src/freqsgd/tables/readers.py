@@ -1,4 +1,4 @@
-"""Read tables in blocks of rows: frames and Parquet files; polars is imported when needed."""
+"""Read tables in blocks of rows; polars is imported when it is needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 # A block costs a look at all of its row group, so that many small ones would be slow.
 BLOCK_ROWS, _BLOCK_CELLS = 1 << 19, 1 << 24
-_FRAME_ROWS = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -63,17 +62,20 @@ class Block:
 
 
 class Reader(ABC):
-    """A table that can be read: a file of some format, or a frame in memory.
+    """A file of a table that can be read.
 
     Attributes:
+        path: of the file
         place: what it is called in messages
         typed: whether its columns may be named with their types, as in RecBole's files
         layout: the columns of a known dataset, whose files have no header
     """
 
-    place = ""
     typed = False
     layout: tuple[str, ...] = ()
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.place = path, str(path)
 
     @abstractmethod
     def schema(self) -> pl.Schema:
@@ -115,33 +117,8 @@ class Reader(ABC):
         return ""
 
 
-class FrameReader(Reader):
-    """Reads a frame in memory."""
-
-    def __init__(self, frame: pl.DataFrame) -> None:
-        self.frame = frame
-
-    def schema(self) -> pl.Schema:
-        """Return names and types of the columns."""
-        return self.frame.schema
-
-    def count(self) -> int:
-        """Return the number of rows."""
-        return len(self.frame)
-
-    def _blocks(self, columns: list[str], raw: list[str], after: int) -> Iterator[Block]:
-        frame, rows = self.frame.select(list(dict.fromkeys([*columns, *raw]))), len(self.frame)
-        for start in range(0, rows, _FRAME_ROWS):
-            stop = min(start + _FRAME_ROWS, rows)
-            numbers = np.arange(start, stop)
-            yield Block(frame[start:stop], None, numbers, "row", [], stop / rows)
-
-
 class ParquetReader(Reader):
     """Reads a Parquet file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.place = path, str(path)
 
     def schema(self) -> pl.Schema:
         """Return names and types of the columns."""

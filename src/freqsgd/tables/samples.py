@@ -37,7 +37,7 @@ class Coder(ABC):
     def __init__(self, columns: Sequence[Column], *raw_kinds: str, tile: int = sys.maxsize) -> None:
         self.columns = tuple(columns)
         self.raw = frozenset(column.name for column in columns if column.kind in raw_kinds)
-        self.starts = starts_of(columns)
+        self.starts: list[int] = np.cumsum([0, *(c.width for c in columns)]).tolist()
         self._tile = tile
 
     def code(self, block: Block) -> NDArray[np.int32]:
@@ -91,12 +91,6 @@ class Coder(ABC):
     def messages(self) -> list[str]:
         """Return what to warn of, once all rows are read."""
         return []
-
-
-def starts_of(columns: Sequence[Column]) -> list[int]:
-    """Return where the codes of each column start in a row, and where the last ones end."""
-    starts: list[int] = np.cumsum([0, *(column.width for column in columns)]).tolist()
-    return starts
 
 
 def _fill_bag(
