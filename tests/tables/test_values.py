@@ -235,7 +235,7 @@ def test_floats_in_parquet_have_the_ids_of_integers(rows, tmp_path, kind):
             "table": load(DataOptions(**options)).ids.tolist(),
             "one pass": [chunk.ids.tolist() for chunk in stream.chunks(0, 1)],
             "inspect": [
-                field["most_frequent"]
+                field.most_frequent
                 for field in inspect_data(InspectionOptions(path=path, label="click")).fields
             ],
         }
