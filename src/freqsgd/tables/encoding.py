@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -247,7 +247,10 @@ def load_files(options: DataOptions, progress: Progress | None = None) -> Datase
 
 def encoded_folder(request: Request, progress: Progress | None = None) -> Path:
     """Return the folder of the encoded samples, encoding them now if need be."""
-    build = partial(encode, request, progress=progress)
+
+    def build(folder: Path) -> None:
+        encode(request, folder, progress)
+
     return cached(request.name, request.key(), build, check_samples)
 
 
