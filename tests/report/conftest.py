@@ -64,3 +64,10 @@ def open_file(browser) -> Iterator[Callable[..., Any]]:
     assert complaints == []
     assert len(requests) == len(contexts)
     assert all(url.startswith("file:") for url in requests)
+
+
+@pytest.fixture(autouse=True)
+def no_pictures(monkeypatch, request):
+    """Spares tests the time that pictures take, unless they are about pictures."""
+    if "picture" not in request.node.name and "old" not in request.node.path.parts:
+        monkeypatch.setattr("freqsgd.report.page.picture", lambda charts: b"")

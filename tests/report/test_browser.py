@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from freqsgd.report import write_report
-from tests.report.made_up import HOSTILE, make_results, make_run
+from tests.report.made_up import HOSTILE, make_results, make_run, make_study, make_tuned
+from tests.report.made_up_one_pass import make_one_pass, make_streamed
 from tests.report.made_up_text import make_text_results, make_text_run
 from tests.report.old.conftest import wait_until
 
@@ -17,10 +18,9 @@ pytestmark = pytest.mark.ci
 
 
 @pytest.fixture
-def open_page(open_file, tmp_path, monkeypatch) -> Callable[..., Any]:
+def open_page(open_file, tmp_path) -> Callable[..., Any]:
     """Opens a report."""
     numbers = itertools.count()
-    monkeypatch.setattr("freqsgd.report.page.picture", lambda charts: b"")
 
     def open_report(results: dict[str, Any] | None = None, **options: Any) -> Any:
         path = tmp_path / f"report-{next(numbers)}.html"
@@ -200,3 +200,54 @@ def test_a_diverged_run_leaves_a_page_that_works(open_page):
     page = open_page(make_results(failed, make_run("cfsgd")))
     assert count(page, LINES, "validation") == 1
     assert "SGD diverged in its first epoch." in page.locator(".summary").first.inner_text()
+
+
+def test_a_search_is_drawn_follows_the_legend_and_fits_a_phone(open_page):
+    page = open_page(
+        make_tuned(make_study("cfsgd"), make_study("rowwise-adagrad")),
+        viewport={"width": 390, "height": 800},
+    )
+    assert count(page, LINES, "search") == count(page, LINES, "learning-rates") == 2
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.get_by_role("button", name="CF-SGD").click()
+    wait_until(page, LINES.format("learning-rates") + ".length === 1")
+
+
+def test_one_pass_runs_are_drawn_over_examples_or_seconds(open_page):
+    page = open_page(make_one_pass())
+    assert page.locator(".chart").count() == 7
+    assert count(page, LINES, "difference") == 3
+    page.get_by_role("radio", name="examples").focus()
+    page.keyboard.press("ArrowRight")
+    names = ("window-ne", "lifetime-ne", "difference", "calibration", "auc")
+    drawn = "[...document.querySelectorAll('.chart')].filter(c => c.dataset.drawn === 'seconds')"
+    wait_until(page, f"{drawn}.length === {len(names)}")
+    assert {title_of_x(page, name) for name in names} == {"seconds of training"}
+    assert title_of_x(page, "rates") == "learning rate"
+
+
+def test_the_axis_of_one_pass_runs_follows_those_that_are_shown(open_page):
+    page = open_page(make_one_pass())
+    top = """Math.max(...[...document.querySelectorAll('#chart-difference .role-axis-label text')]
+        .map(text => Number(text.textContent)).filter(value => value < 1000))"""
+    assert page.evaluate(top) >= 5
+    page.get_by_role("button", name="SGD", exact=True).click()
+    wait_until(page, f"{top} < 2")
+    page.get_by_role("button", name="SGD", exact=True).click()
+    wait_until(page, f"{top} >= 5")
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_one_pass_runs_fit_the_screen(open_page, width):
+    page = open_page(make_one_pass(), viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    beyond = "(table => table.scrollWidth - table.clientWidth)(document.querySelector('.scroll'))"
+    assert width == 390 or page.evaluate(beyond) == 0
+
+
+def test_names_of_one_pass_runs_cannot_run_code(open_page):
+    hostile = make_streamed("adagrad", optimizer=HOSTILE, skipped=[HOSTILE])
+    page = open_page(make_one_pass(hostile, make_streamed("cfsgd"), dataset={"name": HOSTILE}))
+    page.get_by_role("radio", name="seconds").check(force=True)
+    assert page.evaluate("window.hacked") is None
+    assert HOSTILE in page.locator("h1").inner_text()

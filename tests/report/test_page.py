@@ -36,13 +36,6 @@ class Elements(HTMLParser):
         return plain("".join(self.words))
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch, request):
-    """Only tests of pictures draw them."""
-    if "picture" not in request.node.name:
-        monkeypatch.setattr("freqsgd.report.page.picture", lambda charts: b"")
-
-
 def written(results, folder) -> str:
     path = folder / "report.html"
     write_report(results, path)

@@ -323,8 +323,8 @@ def _relation_tables(moments: Sequence[Moments]) -> list[Table]:
 def moments_charts(results: Results, series: Sequence[Series]) -> list[Chart]:
     """Return a scatter plot of second moments against counts for each run that has them."""
     return [
-        _moments_chart(one, place, series)
-        for place, one in enumerate(read_moments(results))
+        _moments_chart(one, results.runs.index(one.run), series)
+        for one in read_moments(results)
         if one.points
     ]
 

@@ -28,7 +28,7 @@ from tests.report.made_up_inspection import (
     make_promise,
     no_fit,
 )
-from tests.report.old.test_page import Elements
+from tests.report.test_page import Elements
 
 ONE_TOKEN = make_field(
     "constant",

@@ -32,7 +32,7 @@ from tests.report.made_up_paper import (
     write_runs,
 )
 from tests.report.made_up_theory import make_theory
-from tests.report.old.test_page import Elements
+from tests.report.test_page import Elements
 
 DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 MISSING = {

@@ -18,7 +18,7 @@ from freqsgd.report.old.theory_sections import render_theory, theory_pictures
 from freqsgd.report.old.theory_words import headline, summarize
 from tests.report.made_up import HOSTILE, plain
 from tests.report.made_up_theory import ITEMS, TOP, USERS, make_run, make_theory
-from tests.report.old.test_page import Elements
+from tests.report.test_page import Elements
 
 TOKENS = USERS + ITEMS
 

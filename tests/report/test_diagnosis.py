@@ -5,20 +5,23 @@ import math
 
 import pytest
 
-pytest.importorskip("plotly", reason='needs plotly: pip install "freqsgd[cli]"')
-
 from freqsgd.errors import DataError
-from freqsgd.report.old import diagnosis_figures as figures
-from freqsgd.report.old.diagnosis import errors_left, exponent, read_moments, read_ratios
-from freqsgd.report.old.diagnosis_words import diagnosis_words
-from freqsgd.report.old.results import read_results
+from freqsgd.report.diagnosis import (
+    diagnosis_words,
+    errors_left,
+    exponent,
+    read_ratios,
+    some_epochs,
+)
+from freqsgd.report.results import read_results
 from tests.report.made_up import make_results, plain
 from tests.report.made_up_diagnosis import make_diagnosed
-from tests.report.old.test_page import elements
+from tests.report.test_charts import charts_of, own_rows, rows
+from tests.report.test_page import elements
 
 
 def said(results) -> dict[str, str]:
-    return {one.topic: plain(one.text) for one in diagnosis_words(read_results(results))}
+    return {topic: plain(text) for topic, text in diagnosis_words(read_results(results))}
 
 
 VECTORS = "Gradients of vectors, SGD and CF-SGD"
@@ -26,7 +29,7 @@ VECTORS = "Gradients of vectors, SGD and CF-SGD"
 
 def test_without_diagnosis_nothing_is_said_or_shown(tmp_path):
     assert said(make_results()) == {}
-    assert "Diagnosis" not in elements(make_results(), tmp_path).text
+    assert "Second moments" not in elements(make_results(), tmp_path).text
 
 
 @pytest.mark.parametrize(
@@ -74,8 +77,9 @@ def test_a_few_tokens_do_not_speak_for_the_rare_and_the_frequent():
     for buckets in every:
         buckets[0]["tokens"] = 9
     read = read_results(results)
-    figure = figures.gradient_ratios(read, read_ratios(read, "norm2"))
-    assert all(len(trace.x) == 5 for trace in figure.data)
+    (ratios,) = read_ratios(read, "norm2")
+    drawn = rows(charts_of(results)["gradients-norm2"], "CF-SGD")
+    assert len(drawn) == 5 * len(ratios.by_epoch)
     text = said(results)[VECTORS]
     assert "for tokens that occur 2 to 3 times and" in text
     assert "The bounds predict 2.6 and 0.42" in text
@@ -127,24 +131,24 @@ def test_without_sgd_there_is_no_ratio_and_no_word_on_it():
 
 
 def test_the_scatter_plot_has_the_tokens_and_the_fitted_line():
-    read = read_results(make_diagnosed())
-    (moments,) = read_moments(read)
-    figure = figures.moments_scatter(read, moments)
-    assert figure.data[0].x == (2000, 90, 4)
-    assert figure.data[0].customdata == ("user", "&lt;b&gt;film", "&lt;b&gt;film")
-    (line,) = figure.layout.shapes
-    for x, y in ((line.x0, line.y0), (line.x1, line.y1)):
-        assert math.log(y) == pytest.approx(-20 + 1.02 * math.log(x))
+    chart = charts_of(make_diagnosed())["moments-2"]
+    found = [(row["count"], row["field"]) for row in rows(chart, "Adam")]
+    assert found == [(2000, "user"), (90, "<b>film"), (4, "<b>film")]
+    line = own_rows(chart)
+    assert [row["count"] for row in line] == [4, 2000]
+    for row in line:
+        assert math.log(row["moment"]) == pytest.approx(-20 + 1.02 * math.log(row["count"]))
 
 
-def test_the_axis_of_ratios_holds_what_was_measured_and_predicted():
-    read = read_results(make_diagnosed())
-    found = read_ratios(read, "norm2")
-    low, high = figures.gradient_ratios(read, found).layout.yaxis.range
-    values = [one.value for one in found[0].predicted]
-    values += [one.value for buckets in found[0].by_epoch.values() for one in buckets]
-    assert low < math.log10(min(values))
-    assert high > math.log10(max(values))
+def test_the_chart_of_ratios_has_what_was_measured_and_predicted():
+    (found,) = read_ratios(read_results(make_diagnosed()), "norm2")
+    chart = charts_of(make_diagnosed())["gradients-norm2"]
+    measured = [(row["epoch"], row["value"]) for row in rows(chart, "CF-SGD")]
+    assert measured == [
+        (epoch, one.value) for epoch, buckets in found.by_epoch.items() for one in buckets
+    ]
+    predicted = {row["value"] for row in own_rows(chart) if "often" in row and "run" not in row}
+    assert predicted == {one.value for one in found.predicted}
 
 
 def test_errors_are_roots_of_what_the_buckets_say_at_epochs_that_all_runs_have():
@@ -166,15 +170,15 @@ def test_the_page_shows_the_diagnosis(tmp_path):
     ):
         assert words in page.text
     charts = [entry for entry in page.of("div") if entry.get("class") == "chart"]
-    names = [entry["data-figure"] for entry in charts]
+    names = [entry["data-chart"] for entry in charts]
     assert names[-4:] == ["moments-2", "gradients-norm2", "gradients-linear2", "errors-left"]
     assert all(entry["aria-label"] for entry in charts)
 
 
-@pytest.mark.parametrize("some_epochs", [[1], [1, 2], list(range(1, 13))])
-def test_some_epochs_hold_the_first_and_the_last(some_epochs):
-    found = figures.some_epochs(some_epochs)
-    assert (found[0], found[-1]) == (some_epochs[0], some_epochs[-1])
+@pytest.mark.parametrize("epochs", [[1], [1, 2], list(range(1, 13))])
+def test_some_epochs_hold_the_first_and_the_last(epochs):
+    found = some_epochs(epochs)
+    assert (found[0], found[-1]) == (epochs[0], epochs[-1])
     assert len(found) <= 3
 
 
@@ -194,7 +198,7 @@ def changed(key, value):
     ],
 )
 def test_whatever_is_missing_there_is_a_page(key, value, tmp_path):
-    assert "Settings" in elements(changed(key, value), tmp_path).text
+    assert "Data and settings" in elements(changed(key, value), tmp_path).text
 
 
 @pytest.mark.parametrize("broken", [7, "x", [None], [3], [{"epoch": 1, "buckets": [{}]}]])

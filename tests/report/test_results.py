@@ -5,7 +5,7 @@ import math
 import pytest
 
 from freqsgd.errors import DataError
-from freqsgd.report.old.results import read_results
+from freqsgd.report.results import read_results
 from tests.report.made_up import make_results, make_run, point
 
 

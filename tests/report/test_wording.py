@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from freqsgd.report.old import wording
+from freqsgd.report import wording
 from tests.report.made_up import plain
 
 

@@ -6,29 +6,18 @@ import math
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-pytest.importorskip("plotly", reason='needs plotly: pip install "freqsgd[cli]"')
-
-from freqsgd.report.old.charts import cost_charts, learning_charts
-from freqsgd.report.old.kinds import kind_of
-from freqsgd.report.old.results import read_results
 from tests.report.made_up import HOSTILE, make_results, make_run
 from tests.report.made_up_text import LEVELS, make_cbow_run, make_text_results, make_text_run
-from tests.report.old.test_page import elements
-from tests.report.old.test_summary import statements, tiles
+from tests.report.test_charts import charts_of, own_rows, rows
+from tests.report.test_comparison import cells, page_of, section, tiles, told
+from tests.report.test_page import elements
 
 UNTESTED = {
     "test_loss": None,
     "test_loss_by_frequency": None,
     "test_loss_by_centre_frequency": None,
 }
-
-
-def charts_of(results):
-    read = read_results(results)
-    return {chart.name: chart for chart in cost_charts(read, kind_of(read))}
 
 
 def losses(head, torso, tail):
@@ -44,16 +33,19 @@ def pair(sgd, cfsgd):
 
 
 def test_the_setting_is_told_in_words_of_text():
-    told = statements(make_text_results())["Compared"]
-    assert told == (
+    page = page_of(make_text_results())
+    assert page.sentences[0] == (
         "Three optimizers trained Skip-gram with full softmax (300 dimensions, 4 words on each "
-        "side) on wikitext-2: SGD, CF-SGD and Adam. The training text has 2,051,910 words in "
-        "17,556 paragraphs; 1,681,243 are left without the rare ones, 4,317 of them distinct. "
-        "Held out are 174,012 for validation and 195,803 for the test."
+        "side) on wikitext-2: SGD, CF-SGD and Adam."
     )
+    assert section(page, "Data").remarks == [
+        "The training text has 2,051,910 words in 17,556 paragraphs; 1,681,243 are left without "
+        "the rare ones, 4,317 of them distinct; held out are 174,012 for validation and 195,803 "
+        "for the test."
+    ]
     negative = {"name": "cbow", "loss": "negative", "dim": 100, "window": 4, "negatives": 5}
-    told = statements(make_text_results(make_cbow_run("sgd"), model=negative))["Trained"]
-    assert "CBOW with negative sampling (100 dimensions, 4 words on each side, 5 negatives)" in told
+    words = told(make_text_results(make_cbow_run("sgd"), model=negative))
+    assert "CBOW with negative sampling (100 dimensions, 4 words on each side, 5 neg" in words
 
 
 def test_no_word_on_samples_or_auc_is_left(tmp_path):
@@ -68,102 +60,56 @@ def test_the_headline_is_the_test_loss_against_sgd_and_adam():
     ]
     assert tiles(make_text_results(*runs)) == {
         "Lowest test loss": ("5.4000", "Adam; then CF-SGD with 5.5000"),
-        "CF-SGD less SGD, test loss": ("\N{MINUS SIGN}0.6000", "5.5000 against 6.1000"),
-        "CF-SGD less Adam, test loss": ("+0.1000", "5.5000 against 5.4000"),
+        "CF-SGD minus SGD, test loss": ("\N{MINUS SIGN}0.6000", "5.5000 against 6.1000"),
+        "CF-SGD minus Adam, test loss": ("+0.1000", "5.5000 against 5.4000"),
         "Optimizer state of CF-SGD": ("34.5 kB", "601 times less: Adam keeps 20.8 MB"),
     }
 
 
-def test_an_even_guess_is_told_of_softmax_only():
-    assert (
-        f"4,317 words would score {math.log(4_317):.4f}" in statements(make_text_results())["Test"]
-    )
-    other = make_text_results(model={"name": "skipgram", "loss": "negative"})
-    assert "guess" not in statements(other)["Test"]
+def test_an_even_guess_is_a_level_of_softmax_only():
+    runs = [make_text_run("sgd")]
+    runs[0]["epochs"][0] |= {"val_loss": 8.3}
+    guess = {"level": math.log(4_317), "words": f"an even guess: {math.log(4_317):.4f}"}
+    assert guess in own_rows(charts_of(make_text_results(*runs))["validation"])
+    other = make_text_results(*runs, model={"name": "skipgram", "loss": "negative"})
+    assert not own_rows(charts_of(other)["validation"])
 
 
-@pytest.mark.parametrize(
-    ("sgd", "cfsgd", "words"),
-    [
-        ((5, 7, 9), (4.9, 6.8, 8.5), "0.1000 lower on head words, 0.2000 lower on torso words and "
-         "0.5000 lower on tail words: rare words gain most."),
-        ((5, 7, 9), (4.5, 6.8, 8.9), "rare words gain, but less than head words."),
-        ((5, 7, 9), (4.5, 6.8, 9.2), "rare words lose, while head and torso words gain."),
-        ((5, 7, 9), (4.5, 7.1, 9.2), "rare words lose most, while head words gain."),
-        ((5, 7, 9), (5.5, 7.1, 9.2), "rare words lose, but less than head words."),
-        ((5, 7, 9), (5.5, 7.1, 8.9), "rare words gain, while head and torso words lose."),
-        ((5, 7, 9), (4.5, 6.9, 9), "and the same on tail words: rare words neither gain nor lose."),
-        ((5, 7, 9), (None, None, 8), "CF-SGD is 1.0000 lower on tail words: rare words gain."),
-    ],
-)  # fmt: skip
-def test_whether_rare_words_gain_is_said_whichever_way_it_comes_out(sgd, cfsgd, words):
-    assert statements(pair(sgd, cfsgd))["Rare words"].endswith(words)
-
-
-loss = st.integers(10_000, 120_000).map(lambda value: value / 10_000)
-triple = st.tuples(loss, loss, loss)
-
-
-@given(triple, triple)
-def test_words_on_rare_words_are_true_of_any_two_runs(sgd, cfsgd):
-    told = statements(pair(sgd, cfsgd))["Rare words"]
-    gains = [round(theirs - mine, 4) for theirs, mine in zip(sgd, cfsgd, strict=True)]
-    verdict = told.rpartition(": ")[2]
-    assert ("rare words gain" in verdict) == (gains[2] > 0)
-    assert ("rare words lose" in verdict) == (gains[2] < 0)
-    if "gain most" in verdict:
-        assert gains[2] >= max(gains) > 0
-    for name, gain in zip(("head", "torso", "tail"), gains, strict=True):
-        side = "lower" if gain > 0 else "higher"
-        assert gain == 0 or f"{abs(gain):.4f} {side} on {name} words" in told
-
-
-def test_without_sgd_rare_words_are_only_ranked():
-    runs = [make_text_run(name) for name in ("cfsgd", "adam")]
-    told = statements(make_text_results(*runs))["Rare words"]
-    assert told.startswith("Loss on the rare words of the test text: CF-SGD ")
-    assert "Against" not in told
-
-
-def test_skipgram_tells_of_centre_words_too_and_cbow_does_not():
-    assert "Around rare words" in statements(make_text_results())
+def test_skipgram_shows_centre_words_too_and_cbow_does_not():
     assert {"frequency", "centre-frequency"} <= set(charts_of(make_text_results()))
     cbow = make_text_results(make_cbow_run("sgd"), make_cbow_run("cfsgd"))
-    assert "Around rare words" not in statements(cbow)
     assert "centre-frequency" not in charts_of(cbow)
 
 
-def test_bars_are_losses_less_those_of_sgd():
-    figure = charts_of(pair((5, 7, 9), (4.5, 7.25, 8)))["frequency"].figure
-    (trace,) = figure.data  # SGD is the line at 0
-    assert trace.meta["run"] == 1
-    assert list(trace.y) == [-0.5, 0.25, -1]
-    assert list(trace.customdata) == [4.5, 7.25, 8]
-    low, high = figure.layout.yaxis.range
-    assert low < -1 < 0.25 < high
-    assert figure.layout.shapes[0].y0 == 0
+def test_losses_are_shown_minus_those_of_sgd():
+    chart = charts_of(pair((5, 7, 9), (4.5, 7.25, 8)))["frequency"]
+    assert not rows(chart, "SGD")  # it is the line at 0
+    found = rows(chart, "CF-SGD")
+    assert [row["at"] for row in found] == [-0.5, 0.25, -1]
+    assert [row["value"] for row in found] == [4.5, 7.25, 8]
+    assert found[0]["words"] == "\N{MINUS SIGN}0.5000"
+    assert {"level": 0.0, "words": ""} in own_rows(chart)
+    assert "below 0 is better than SGD" in chart.note
 
 
-def test_bars_of_several_seeds_are_seen_against_the_mean_of_sgd():
+def test_losses_are_shown_minus_the_mean_of_several_seeds_of_sgd():
     runs = [
         make_text_run("sgd", seed=seed, test_loss_by_frequency=losses(4, 6, tail))
         for seed, tail in enumerate((8, 10))
     ]
     cfsgd = make_text_run("cfsgd", test_loss_by_frequency=losses(4, 6, 8.5))
-    traces = charts_of(make_text_results(*runs, cfsgd))["frequency"].figure.data
-    assert [list(trace.y) for trace in traces] == [[0, 0, -1], [0, 0, 1], [0, 0, -0.5]]
-    told = statements(make_text_results(*runs, cfsgd))["Rare words"]
-    assert "SGD 9.0000 ± 1.4142 (2 seeds)" in told
-    assert "0.5000 lower on tail words" in told
+    chart = charts_of(make_text_results(*runs, cfsgd))["frequency"]
+    assert [row["at"] for row in rows(chart, "CF-SGD")] == [0, 0, -0.5]
 
 
 @pytest.mark.parametrize("names", [("cfsgd", "adam"), ("sgd",)])
-def test_bars_are_plain_losses_where_there_is_nothing_to_see_them_against(names):
+def test_losses_are_plain_where_there_is_nothing_to_see_them_against(names):
     runs = [make_text_run(name) for name in names]
     chart = charts_of(make_text_results(*runs))["frequency"]
-    expected = [list(run["test_loss_by_frequency"].values()) for run in runs]
-    assert [list(trace.y) for trace in chart.figure.data] == expected
-    assert chart.figure.layout.yaxis.range[0] == 0
+    found = [row["at"] for row in chart.spec["data"]["values"]]
+    assert sorted(found) == sorted(
+        loss for run in runs for loss in run["test_loss_by_frequency"].values()
+    )
     assert "SGD" not in chart.title
 
 
@@ -184,11 +130,13 @@ def test_similarity_is_told_with_its_coverage_and_its_error():
         )
         for name, rho in (("sgd", -0.02), ("cfsgd", 0.31))
     ]
-    assert statements(make_text_results(*runs))["Word similarity"] == (
-        "SimLex-999, 65 of 999 pairs: CF-SGD 0.310 and SGD \N{MINUS SIGN}0.020. "
-        "These are Spearman's correlations of the vectors' cosines with people's judgement; "
-        "by the choice of pairs alone they vary by about 0.12."  # 1 / sqrt(64) = 0.125
-    )
+    head, *body = cells(make_text_results(*runs), "All runs")
+    place = head.index("SimLex\N{NON-BREAKING HYPHEN}999, 65 of 999 pairs")
+    assert [row[place] for row in body] == ["\N{MINUS SIGN}0.020", "0.310"]
+    assert (
+        "SimLex-999: Spearman's correlations of the vectors' cosines with people's judgement; "
+        "by the choice of pairs alone they vary by about 0.12." in told(make_text_results(*runs))
+    )  # 1 / sqrt(64) = 0.125
 
 
 @pytest.mark.parametrize(
@@ -197,7 +145,7 @@ def test_similarity_is_told_with_its_coverage_and_its_error():
 )
 def test_without_a_correlation_there_is_no_word_on_similarity(similarity, tmp_path):
     results = make_text_results(make_text_run("sgd", similarity=similarity))
-    assert "Word similarity" not in statements(results)
+    assert "Spearman" not in told(results)
     assert "353" not in elements(results, tmp_path).text
 
 
@@ -205,9 +153,7 @@ def test_without_test_text_the_validation_loss_decides():
     runs = [make_text_run(name, **UNTESTED) for name in ("sgd", "cfsgd")]
     results = make_text_results(*runs, splits={"train": 9, "validation": 1, "test": 0})
     assert {"Lowest validation loss", "CF-SGD as good as SGD's best"} <= set(tiles(results))
-    found = statements(results)
-    assert found["Test"] == "There is no test split, so there are no test scores."
-    assert "Rare words" not in found
+    assert "frequency" not in charts_of(results)
 
 
 def test_without_any_held_out_text_the_training_loss_is_told():
@@ -217,11 +163,9 @@ def test_without_any_held_out_text_the_training_loss_is_told():
         runs.append({**run, "epochs": [{**one, "val_loss": None} for one in run["epochs"]]})
     results = make_text_results(*runs, splits={"train": 9, "validation": 0, "test": 0})
     assert "Lowest training loss" in tiles(results)
-    found = statements(results)
-    assert found["Compared"].endswith("No text is held out.")
-    assert found["Training loss"].startswith("CF-SGD reached ")
-    read = read_results(results)
-    assert [chart.name for chart in learning_charts(read, kind_of(read).by)] == ["training-loss"]
+    assert section(page_of(results), "Data").remarks[0].endswith("no text is held out.")
+    assert "CF-SGD has the lowest training loss" in told(results)
+    assert {"training-loss", "validation"} & set(charts_of(results)) == {"training-loss"}
 
 
 def with_validation(optimizer, *values, **changes):
@@ -234,13 +178,13 @@ def test_a_kept_epoch_that_is_not_the_best_is_told():
     results = make_text_results(
         with_validation("sgd", 6.0, 5.5, 5.8), with_validation("cfsgd", 6.5, 6.0, 5.9)
     )
-    found = statements(results)
+    words = told(results)
     assert (
         "SGD had a better validation loss, 5.5000, in epoch 2 than in epoch 3, whose weights were "
-        "kept" in found["Read with care"]
+        "kept" in words
     )
-    assert found["CF-SGD and SGD"].startswith("SGD ended with a validation loss of 5.8000 in epoch")
-    assert "CF-SGD did not get there in 3 epochs: its best is 5.9000" in found["CF-SGD and SGD"]
+    assert "SGD ended with a validation loss of 5.8000 in epoch" in words
+    assert "CF-SGD did not get there in 3 epochs: its best is 5.9000" in words
 
 
 def test_a_rate_that_falls_to_its_end_has_finished():
@@ -248,7 +192,7 @@ def test_a_rate_that_falls_to_its_end_has_finished():
     level = with_validation("adam", 6.0, 5.5)
     for entry in level["epochs"]:
         entry["lr"] = 0.025
-    care = statements(make_text_results(falling, level))["Read with care"]
+    care = told(make_text_results(falling, level))
     assert "Adam was at its best in its last epoch, 2: it may not have finished." in care
     assert "SGD was" not in care
 
@@ -256,10 +200,8 @@ def test_a_rate_that_falls_to_its_end_has_finished():
 def test_a_run_that_is_not_done_is_told():
     epochs = make_text_run("adam")["epochs"][:6]
     going = make_text_run("adam", epochs=epochs, stopped=None, best_epoch=None, **UNTESTED)
-    found = statements(make_text_results(make_text_run("cfsgd"), going))
-    assert "Adam is not done: 6 of 20 epochs." in found["Read with care"]
-    assert found["Test"].startswith("Loss on the test text: CF-SGD ")
-    assert "There is none for Adam." in found["Test"]
+    words = told(make_text_results(make_text_run("cfsgd"), going))
+    assert "Adam is not done: 6 of 20 epochs." in words
 
 
 def test_a_run_that_diverged_leaves_the_others(tmp_path):
@@ -268,7 +210,7 @@ def test_a_run_that_diverged_leaves_the_others(tmp_path):
     )
     results = make_text_results(failed, make_text_run("cfsgd"))
     assert "SGD diverged in its first epoch: the loss is nan." in elements(results, tmp_path).text
-    assert "less that of SGD" not in charts_of(results)["frequency"].title
+    assert "minus that of SGD" not in charts_of(results)["frequency"].title
 
 
 def test_seeds_are_told_once_with_mean_and_spread():
@@ -277,13 +219,10 @@ def test_seeds_are_told_once_with_mean_and_spread():
         for name in ("sgd", "cfsgd")
         for seed in range(3)
     ]
-    found = statements(make_text_results(*runs))
-    assert found["Test"].startswith(
-        "Loss on the test text, mean and standard deviation over three seeds: "
-        "CF-SGD 5.7100 ± 0.1000 and SGD 6.1200 ± 0.1000."
-    )
-    assert "SGD (three times) and CF-SGD (three times)" in found["Compared"]
-    assert not any("(seed" in found[topic] for topic in ("Test", "Rare words", "Word similarity"))
+    head, *body = cells(make_text_results(*runs), "Mean and spread")
+    place = head.index("Test loss")
+    assert [row[place] for row in body] == ["6.1200 ± 0.1000", "5.7100 ± 0.1000"]
+    assert "SGD (three times) and CF-SGD (three times)" in told(make_text_results(*runs))
 
 
 @pytest.mark.parametrize("key", sorted(set(make_text_run("sgd")) - {"optimizer"}))
