@@ -22,8 +22,7 @@ from freqsgd.files import check_apart
 from freqsgd.inspection.document import inspect_data as look_at
 from freqsgd.inspection.options import InspectionOptions
 from freqsgd.report import write_inspection
-from freqsgd.report.old.inspection import with_names
-from freqsgd.report.old.inspection_words import summarize
+from freqsgd.report.inspection import statements, with_names
 from freqsgd.tables.files import named_paths
 
 __all__ = ["inspect_data", "print_inspection"]
@@ -97,11 +96,11 @@ def print_inspection(inspection: Inspection) -> None:
     """Print a row per field, then the statements of the report."""
     console = screen(100)
     inspection = with_names(inspection)
-    data, *others = summarize(inspection)
-    print(f"\n{_fill(data.text, console.width)}")
+    said = statements(inspection)
+    print(f"\n{_fill(said.pop('Data'), console.width)}")
     console.print(_table(inspection.fields))
     print()
-    for topic, text in [("Columns", _COLUMNS), *((each.topic, each.text) for each in others)]:
+    for topic, text in {"Columns": _COLUMNS, **said}.items():
         print(_fill(f"{topic:{_INDENT}}{text}", console.width))
 
 

@@ -52,13 +52,19 @@ def write_paper(document: Mapping[str, Any], folder: Path) -> Path:
 
 def write_theory(document: Mapping[str, Any], folder: Path) -> Path:
     """Write ``theory.html`` and its pictures from the content of a ``theory.json``."""
-    from freqsgd.report.old import write_theory as write_old
+    from freqsgd.report.page import write
+    from freqsgd.report.theory import read_theory, theory_page
 
-    return write_old(document, folder)
+    path = folder / "theory.html"
+    write(theory_page(read_theory(document)), path)
+    return path
 
 
 def write_inspection(document: Mapping[str, Any], folder: Path) -> Path:
     """Write ``inspect.html`` and its pictures from the content of an ``inspect.json``."""
-    from freqsgd.report.old import write_inspection as write_old
+    from freqsgd.report.inspection import inspection_page, read_inspection
+    from freqsgd.report.page import write
 
-    return write_old(document, folder)
+    path = folder / "inspect.html"
+    write(inspection_page(read_inspection(document)), path)
+    return path

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from freqsgd.optimizers import OPTIMIZERS, Style
 from freqsgd.report.tables import Table
@@ -73,6 +73,13 @@ class Drawn(Protocol):
     @property
     def label(self) -> str:
         """Its name in rows and in the legend."""
+
+
+class Named(NamedTuple):
+    """Something that can become a series."""
+
+    optimizer: str
+    label: str
 
 
 @dataclass(frozen=True)
@@ -167,6 +174,16 @@ def axis(
     if values is not None:
         marks["values"] = list(values)
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": marks}
+
+
+def log_axis(field: str, title: str, values: Iterable[float], **more: Any) -> Spec:
+    """Return a logarithmic axis whose ticks are powers of ten, or 1, 2 and 5 times these."""
+    known = list(values)
+    low, high = math.log10(min(known)), math.log10(max(known))
+    steps = (1,) if high - low >= 2 else (1, 2, 5)
+    powers = range(math.floor(low), math.ceil(high) + 1)
+    ticks = [step * 10.0**power for power in powers for step in steps]
+    return axis(field, title, log=True, values=ticks, **more)
 
 
 def names_axis(field: str, names: Sequence[str] | None = None) -> Spec:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from freqsgd.report.old.page import Chart, Section
     from freqsgd.report.old.picture import Picture
 
-__all__ = ["write_inspection", "write_paper", "write_report", "write_theory"]
+__all__ = ["write_paper", "write_report"]
 
 
 def write_report(results: Mapping[str, Any], path: Path) -> None:
@@ -90,27 +90,6 @@ def write_paper(document: Mapping[str, Any], folder: Path) -> Path:
     paper = read_paper(document, folder)
     parts = {figure.name: charts_of(paper, figure) for figure in paper.figures}
     return write_document("paper", render_paper(paper, parts), paper_pictures(paper, parts), folder)
-
-
-def write_theory(document: Mapping[str, Any], folder: Path) -> Path:
-    """Write ``theory.html`` and its pictures from the content of a ``theory.json``."""
-    needs("plotly", "the report")
-    from freqsgd.report.old.theory import read_theory
-    from freqsgd.report.old.theory_sections import render_theory, theory_pictures
-
-    theory = read_theory(document)
-    return write_document("theory", render_theory(theory), theory_pictures(theory), folder)
-
-
-def write_inspection(document: Mapping[str, Any], folder: Path) -> Path:
-    """Write ``inspect.html`` and its pictures from the content of an ``inspect.json``."""
-    needs("plotly", "the report")
-    from freqsgd.report.old.inspection import read_inspection
-    from freqsgd.report.old.inspection_sections import inspection_pictures, render_inspection
-
-    inspection = read_inspection(document)
-    pictures = inspection_pictures(inspection)
-    return write_document("inspect", render_inspection(inspection), pictures, folder)
 
 
 def write_document(name: str, html: str, pictures: Mapping[str, Picture], folder: Path) -> Path:
