@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from freqsgd.errors import DataError
 from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.recommender.models import MODELS, Model
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 
 @dataclass(frozen=True)
@@ -153,13 +150,16 @@ PRESETS = ("paper", "best")
 
 
 def preset(name: str, dataset: str | None, model: str, optimizer: str) -> Mapping[str, Any] | None:
-    """Options of :class:`Rule` and :class:`Settings`; None if no rate is known.
+    """Return options of :class:`Rule` and :class:`Settings`; None if no rate is known.
 
     Example:
         >>> preset("paper", "criteo", "fm", "cfsgd")
         {'lr': 0.1, 'patience': 2}
     """
-    _check_names(name, optimizer)
+    if optimizer not in OPTIMIZERS:
+        raise DataError(f"unknown optimizer {optimizer!r}; known: {', '.join(OPTIMIZERS)}")
+    if name not in PRESETS:
+        raise DataError(f"unknown preset {name!r}; known: {', '.join(PRESETS)}")
     key = (dataset or "", model)
     if name == "paper":
         lr = _RATES.get(key, {}).get(OPTIMIZERS[optimizer].rates_of or optimizer)
@@ -175,35 +175,9 @@ def preset(name: str, dataset: str | None, model: str, optimizer: str) -> Mappin
     return _BEST[key][optimizer]
 
 
-def text_preset(name: str, model: str, loss: str, optimizer: str) -> Mapping[str, Any]:
-    """Return options of word vectors, whatever the text.
-
-    Example:
-        >>> text_preset("paper", "cbow", "softmax", "adam")
-        {'max_norm': 1.0}
-    """
-    _check_names(name, optimizer)
-    if name != "paper":
-        raise DataError(f"there is no {name} preset for {model}; known: paper")
-    return {"max_norm": 1.0} if loss == "softmax" else {}
-
-
-def _check_names(preset: str, optimizer: str) -> None:
-    if optimizer not in OPTIMIZERS:
-        raise DataError(f"unknown optimizer {optimizer!r}; known: {', '.join(OPTIMIZERS)}")
-    if preset not in PRESETS:
-        raise DataError(f"unknown preset {preset!r}; known: {', '.join(PRESETS)}")
-
-
-AnySettings = TypeVar("AnySettings", bound="DataclassInstance")
-
-
-def with_preset(
-    rule: Rule, settings: AnySettings, values: Mapping[str, Any]
-) -> tuple[Rule, AnySettings]:
+def with_preset(rule: Rule, settings: Settings, values: Mapping[str, Any]) -> tuple[Rule, Settings]:
     """Give options the values of a preset."""
-    of_rule = {each.name for each in fields(Rule)}
-    return (
-        replace(rule, **{name: value for name, value in values.items() if name in of_rule}),
-        replace(settings, **{name: value for name, value in values.items() if name not in of_rule}),
-    )
+    names = {each.name for each in fields(Rule)}
+    of_rule = {name: value for name, value in values.items() if name in names}
+    others = {name: value for name, value in values.items() if name not in names}
+    return replace(rule, **of_rule), replace(settings, **others)
