@@ -191,10 +191,10 @@ def test_a_model_whose_optimizer_is_gone_goes_on_with_a_new_one(kind, optimizer,
 DAMAGED = {
     "[]": "its JSON is not one object",
     "{}": "it has no 'format'",
-    '{"format": 1}': "it has no 'columns'",
-    '{"format": 1, "columns": 7}': "it describes no columns",
-    '{"format": 1, "columns": [{"name": "a"}]}': "it has no 'edges'",
-    '{"format": 1, "columns": [{"edges": [], "nose": 2}]}': "it describes no columns",
+    '{"format": 2}': "it has no 'columns'",
+    '{"format": 2, "columns": 7}': "it describes no columns",
+    '{"format": 2, "columns": [{"name": "a"}]}': "it has no 'edges'",
+    '{"format": 2, "columns": [{"edges": [], "nose": 2}]}': "it describes no columns",
     "{": "Expecting property name",
 }
 

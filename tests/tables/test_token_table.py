@@ -53,7 +53,7 @@ def test_cells_of_rows_get_the_codes_of_their_texts():
     data = "".join("\t".join(row) + "\n" for row in rows).encode()
     stops = np.flatnonzero(np.isin(np.frombuffer(data, np.uint8), [9, 10])).astype(np.int32)
     codes = np.full((3, 3), 99, np.int32)
-    places = np.array([[0, -1, 1], [2, 0, 0]])  # the second cell is passed over
+    places = np.array([[0, -1, 1], [2, 0, 0], [0, 0, 0]])  # the second cell is passed over
     table.code_rows(data, stops.reshape(3, 3), places, codes, add=True)
     assert (
         codes.tolist() == [[1, 99, 0], [3, 99, 2], [4, 99, 0]] or codes[:, 1].tolist() == [99] * 3

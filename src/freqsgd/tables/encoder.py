@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -68,15 +67,14 @@ class Description:
                     f"{path}: the format is {values['format']!r}, this version of freqsgd reads "
                     f"{FORMAT}; use the version that wrote it, or train again"
                 )
-            checksum = _checksum(values)
-            if values[_CHECKSUM] != checksum:
-                raise ValueError("it was changed after it was written: its checksum does not match")
-            columns = (
+            columns = tuple(
                 Column(**{**column, "edges": tuple(column["edges"])})
                 for column in values["columns"]
             )
-            dialect = Dialect(**values.get("dialect", {}))
-            return cls(values["kind"], tuple(columns), dialect, checksum, values)
+            dialect, checksum = Dialect(**values.get("dialect", {})), _checksum(values)
+            if values[_CHECKSUM] != checksum:
+                raise ValueError("it was changed after it was written: its checksum does not match")
+            return cls(values["kind"], columns, dialect, checksum, values)
 
 
 def _checksum(values: dict[str, Any]) -> str:
@@ -187,13 +185,12 @@ class Encoder(FileEncoder):
     Tokens that are not known are rare.
 
     Args:
-        kind: the layout of the raw files: "movielens-1m", "criteo", or "table" for files that name
-            their columns
-        columns: the raw columns, one for each field
+        kind: as for ``FileEncoder``; so are ``columns`` and ``dialect``
+        columns: the raw columns
         tokens: field, token, id and count of every token that has an id of its own, sorted by
             field and id
         min_count: that these were seen at least
-        dialect: how the raw files are laid out, where they are text
+        dialect: of the raw files
     """
 
     def __init__(
@@ -216,13 +213,13 @@ class Encoder(FileEncoder):
     def fingerprint(self) -> str:
         """Tells it from others."""
         tokens = self._tokens.hash_rows(0).to_numpy().tobytes()
-        return sha256(repr((self.kind, self.columns)).encode() + tokens).hexdigest()
+        return hashlib.sha256(repr((self.kind, self.columns)).encode() + tokens).hexdigest()
 
     def save(self, folder: Path) -> str:
         """Write ``encoder.json`` and ``tokens.parquet`` into the folder; return their checksum."""
         packed = io.BytesIO()
         self._tokens.write_parquet(packed)
-        digest = sha256(packed.getvalue()).hexdigest()
+        digest = hashlib.sha256(packed.getvalue()).hexdigest()
         write_whole(folder / TOKENS, packed.getvalue())
         more = {"min_count": self.min_count, "tokens_sha256": digest}
         return self.write_description(folder, more)
@@ -239,7 +236,7 @@ class Encoder(FileEncoder):
             digest, min_count = found.values["tokens_sha256"], found.values["min_count"]
         with refusing_damage(folder / TOKENS):
             packed = read_file(folder / TOKENS)
-            if sha256(packed).hexdigest() != digest:
+            if hashlib.sha256(packed).hexdigest() != digest:
                 raise ValueError(f"its checksum is not the one in {DESCRIPTION}")
             return cls(found.kind, found.columns, pl.read_parquet(packed), min_count, found.dialect)
 

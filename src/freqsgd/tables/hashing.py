@@ -107,8 +107,6 @@ def hash_rows(words: Any, stops: Any, places: Any, rows: Any, out: Any) -> None:
 
 
 _TILE = 1 << 15  # rows whose ids stay in the cache while all columns are hashed
-_LARGEST_CODE = 2**63 - 1
-_NONE = np.empty(0, np.bool_)
 
 
 class HashCoder(Coder):
@@ -151,8 +149,8 @@ class HashCoder(Coder):
 
     def _code(self, values: pl.Series, field: int) -> NDArray[np.int32]:
         ids = np.empty((len(values), 1), np.int32)
-        if _fits(values):
-            hash_integers(*_as_integers(values), field, self.rows[field], ids[:, 0])
+        if integers := _integers(values):
+            hash_integers(*integers, field, self.rows[field], ids[:, 0])
         elif len(values):
             data, stops = joined(values.cast(pl.String).fill_null(""))
             place = np.array([[field], [0]])
@@ -165,22 +163,20 @@ class HashCoder(Coder):
             self._longest[column.name] = max(longest, self._longest.get(column.name, 0))
 
 
-def _fits(values: pl.Series) -> bool:
-    """Return whether all values are integers of 64 bits."""
-    if values.dtype not in (pl.UInt64, pl.Int128, pl.UInt128):
-        return values.dtype.is_integer()
-    low, high = values.min(), values.max()
-    return low is None or (int(low) >= -_LARGEST_CODE - 1 and int(high) <= _LARGEST_CODE)  # type: ignore
+def _integers(values: pl.Series) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
+    """Return integers, and which are missing; None unless all are integers of 64 bits.
 
-
-def _as_integers(values: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return integers, and which of them are missing; read-only, so that they are of one type."""
-    missing = _NONE
-    if values.null_count():
-        missing, values = values.is_null().to_numpy(), values.fill_null(0)
+    The arrays are read-only, so that they are of one type.
+    """
+    if not values.dtype.is_integer():
+        return None
+    missing = values.is_null().to_numpy() if values.null_count() else np.empty(0, np.bool_)
     if values.dtype != pl.Int32:
-        values = values.cast(pl.Int64)
-    numbers = values.to_numpy()
+        try:
+            values = values.cast(pl.Int64)
+        except pl.exceptions.InvalidOperationError:  # a value is too large
+            return None
+    numbers = (values.fill_null(0) if len(missing) else values).to_numpy()
     for array in (numbers, missing):
         array.setflags(write=False)
     return numbers, missing

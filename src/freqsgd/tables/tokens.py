@@ -37,14 +37,8 @@ class TokenTable:
         *,
         add: bool,
     ) -> None:
-        """Fill in codes of the cells of rows, as the compiled ``code_rows`` says.
-
-        ``places`` may have a third row, which says of each cell whether it is a value, and not
-        just text: the same value written in two ways is then one token, see ``value_text``.
-        """
+        """Fill in codes of the cells of rows, as the compiled ``code_rows`` says."""
         words = whole_words(data)
-        if len(places) == 2:
-            places = np.concatenate([places, np.zeros_like(places[:1])])
         rows, cells = stops.shape
         if len(self._slots) == 0:  # a call was cut off while it made room
             self._fill_slots()

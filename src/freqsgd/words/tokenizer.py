@@ -159,7 +159,7 @@ class WordReader:
                 self.table.code_rows(
                     found.data[start:],
                     (found.stops[some] - start).reshape(-1, words),
-                    np.stack([np.zeros(words, np.int64), np.arange(words)]),
+                    np.array([[0] * words, range(words), [0] * words]),
                     codes[some].reshape(-1, words),
                     add=add,
                 )
