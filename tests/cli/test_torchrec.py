@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import signal
-import socket
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,7 +18,7 @@ from freqsgd.cli.app import run as app_run
 from freqsgd.runs import checkpoint
 from freqsgd.runs.resume import CHECKPOINT
 from freqsgd.torchrec import limits as libraries
-from tests.torchrec.ranks import finish_ranks, run_ranks, start_ranks
+from tests.torchrec.ranks import finish_ranks, fork_ranks, run_ranks, start_ranks
 from tests.torchrec.sharded import DIFFERENT, same_record
 
 DAYS, ROWS = 4, 600
@@ -95,10 +92,10 @@ def same_end(folder: Path, expected: Path) -> None:
 def whole(days: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run on two ranks that nobody disturbs."""
     folder = tmp_path_factory.mktemp("whole") / "m"
-    run = run_ranks("-m", "freqsgd", *options(days, folder))
-    assert run.returncode == 0, run.stderr
-    assert "Warning" not in run.stderr
-    assert run.stdout.count(f"model: {folder}") == 1
+    ends = fork_ranks(*[options(days, folder)] * 2)
+    assert [code for code, _, _ in ends] == [0, 0], ends
+    assert not any("Warning" in messages for _, _, messages in ends)
+    assert sum(out.count(f"model: {folder}") for _, out, _ in ends) == 1
     return folder
 
 
@@ -170,36 +167,25 @@ def test_killed_without_restarts_and_interrupted_it_goes_on_when_resumed(
     assert checkpoint.describe(out / CHECKPOINT)["steps"] == 21
     run = run_ranks("-m", "freqsgd", *options(days, out), "--resume")
     assert run.returncode == 0, run.stderr
+    assert "Warning" not in run.stderr
+    assert run.stdout.count(f"model: {out}") == 1
     same_end(out, whole)
 
 
 def test_a_rate_at_which_nothing_is_learned_ends_all_ranks(days: Path, tmp_path: Path) -> None:
-    run = run_ranks("-m", "freqsgd", *options(days, tmp_path / "m", lr=1e25))
-    assert run.returncode == 1
+    ends = fork_ranks(*[options(days, tmp_path / "m", lr=1e25)] * 2)
+    assert [code for code, _, _ in ends] == [2, 2]
     said = "in step 1 at lr 1e+25: try a smaller learning rate\n"
-    assert "freqsgd: error: the loss is not a finite number on rank 0 " + said in run.stderr
+    assert ends[0][2].endswith("freqsgd: error: the loss is not a finite number on rank 0 " + said)
     assert record_of(tmp_path / "m")["stopped"] == "diverged"
     report = {"report.html", "report-state.png"}
     assert files_of(tmp_path / "m") == {CHECKPOINT, "results.json", *report}
 
 
 def test_ranks_with_different_options_are_refused(days: Path, tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
-    shared = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-m", "freqsgd", *options(days, tmp_path / "m", batch_size=size)],
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **shared, "RANK": str(rank)},
-        )
-        for rank, size in enumerate((50, 60))
-    ]
-    for rank, process in enumerate(ranks):
-        _, said = process.communicate(timeout=120)
-        assert process.returncode == 2
+    commands = [options(days, tmp_path / "m", batch_size=size) for size in (50, 60)]
+    for rank, (code, _, said) in enumerate(fork_ranks(*commands)):
+        assert code == 2
         where = " on rank 1" * rank
         assert said == (
             f"freqsgd: error{where}: batch_size is 50 on rank 0 and 60 on rank 1: start all ranks "

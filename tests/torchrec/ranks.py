@@ -1,11 +1,18 @@
-"""Commands that torchrun starts on several ranks."""
+"""Commands on several ranks, started by torchrun or forked."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import socket
 import subprocess
 import sys
+from multiprocessing.connection import Connection
 from pathlib import Path
+
+from tests.cli.conftest import run_command
+from tests.forks import fork
 
 TIMEOUT = 300.0  # seconds; torchrec alone takes some to load
 
@@ -39,3 +46,30 @@ def run_ranks(
 ) -> subprocess.CompletedProcess[str]:
     """What ``torchrun args`` printed, and its exit code."""
     return finish_ranks(start_ranks(*args, ranks=ranks, restarts=restarts))
+
+
+def fork_ranks(*commands: list[str]) -> list[tuple[int, str, str]]:
+    """Run a command on each rank, sooner than torchrun; return exit codes, output and messages."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    shared = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
+    shared["WORLD_SIZE"] = str(len(commands))
+    pipes = [
+        fork(_run, command, {**os.environ, **shared, "RANK": str(rank)})[1]
+        for rank, command in enumerate(commands)
+    ]
+    ends = []
+    for pipe in pipes:
+        assert pipe.poll(TIMEOUT)
+        ends.append(pipe.recv())
+    return ends
+
+
+def _run(pipe: Connection, command: list[str], environment: dict[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    out, messages = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(messages):
+        code = run_command(command)
+    pipe.send((code, out.getvalue(), messages.getvalue()))
