@@ -179,6 +179,38 @@ def test_hovering_tells_run_value_epoch_and_second(open_page):
     assert text.split()[5:] == ["epoch", "3", "seconds", "1.08"]
 
 
+def labels_of(page, name: str) -> set[str]:
+    found = page.evaluate(
+        f"""[...document.querySelectorAll('#chart-{name} .role-axis-label text')]
+        .filter(text => text.getAttribute('opacity') !== '0').map(text => text.textContent)"""
+    )
+    return set(found)
+
+
+@pytest.mark.parametrize("name", ["validation", "difference"])
+def test_a_chart_is_zoomed_and_moved_and_two_clicks_undo_that(open_page, name):
+    results = make_results() if name == "validation" else make_one_pass()
+    page = open_page(results, viewport={"width": 1200, "height": 1400})
+    before = labels_of(page, name)
+    box = page.locator(f"#chart-{name}").bounding_box()
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(*middle)
+    page.keyboard.down("Shift")
+    page.mouse.wheel(0, -300)
+    page.keyboard.up("Shift")
+    page.wait_for_timeout(300)
+    zoomed = labels_of(page, name)
+    assert zoomed != before
+    page.mouse.down()
+    page.mouse.move(middle[0] + 150, middle[1] + 100, steps=5)
+    page.mouse.up()
+    page.wait_for_timeout(300)
+    assert labels_of(page, name) != zoomed
+    page.mouse.dblclick(*middle)
+    page.wait_for_timeout(300)
+    assert labels_of(page, name) == before
+
+
 def test_what_is_hovered_over_cannot_run_code(open_page):
     page = open_page(make_results(make_run("cfsgd", optimizer=HOSTILE)))
     page.locator("#chart-validation .mark-symbol path").nth(2).hover(force=True)

@@ -257,7 +257,7 @@ def points(rows: Rows | None = None, *, sized: bool = False, **mark: Any) -> Spe
 
 def bars(tips: Sequence[Tip] = (), **mark: Any) -> Spec:
     """Return a lying bar per row, which tells ``tips`` when it is pointed at."""
-    encoding = {"color": RUN, **({"tooltip": told(tips)} if tips else {})}
+    encoding: Spec = {"color": RUN, **({"tooltip": told(tips)} if tips else {})}
     return layer({"type": "bar", "height": {"band": 0.62}, **mark}, **encoding)
 
 
@@ -269,7 +269,7 @@ def intervals(rows: Rows | None = None, low: str = "low", high: str = "high") ->
 
 def labels(field: str, rows: Rows | None = None, **mark: Any) -> Spec:
     """Return the text of a field, right of where its row is."""
-    style = {"type": "text", "style": "remark", "align": "left", "dx": 9, **mark}
+    style = {"type": "text", "style": "remark", "clip": False, "align": "left", "dx": 9, **mark}
     return layer(style, rows, text={"field": field})
 
 
@@ -295,7 +295,7 @@ def level(
     if words:
         side = {"baseline": "top", "dy": 4} if below else {"baseline": "bottom", "dy": -4}
         align = "left" if upright and not left else "right"
-        mark = {"type": "text", "style": "remark", "align": align, **side}
+        mark = {"type": "text", "style": "remark", "clip": False, "align": align, **side}
         end = {"value": 0 if upright else "width"}
         text = {"field": "words"}
         made.append(
@@ -316,7 +316,14 @@ def outline(rows: Rows, words: str = "", **mark: Any) -> list[Spec]:
     ]
     if words:
         middle = {**rows[len(rows) // 2], "words": words}
-        text = {"type": "text", "style": "remark", "align": "left", "baseline": "bottom", "dy": -3}
+        text = {
+            "type": "text",
+            "style": "remark",
+            "clip": False,
+            "align": "left",
+            "baseline": "bottom",
+            "dy": -3,
+        }
         made.append(
             {
                 "mark": text,
@@ -475,7 +482,7 @@ PICTURE_CONFIG = {
 
 def for_page(spec: Spec) -> Spec:
     """Return a copy whose colours are those of the page, light or dark."""
-    return _recoloured(spec) | {"config": {**PAGE_CONFIG, "legend": {"disable": True}}}
+    return {**_recoloured(spec), "config": {**PAGE_CONFIG, "legend": {"disable": True}}}
 
 
 def _recoloured(value: Any) -> Any:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import mean
+from typing import Any
 
 from freqsgd.report.charts import (
     LARGE,
@@ -564,7 +565,8 @@ def _curve_chart(
     results: Results, name: str, measure: Metric, kind: Kind, series: Sequence[Series]
 ) -> Chart | None:
     """A measure by epoch: some markers to tell runs by, a large one at the epoch that was kept."""
-    rows, told = [], []
+    rows: list[dict[str, Any]] = []
+    told = []
     for run in results.runs:
         own = [(epoch, value) for epoch in run.epochs if (value := measure.of(epoch)) is not None]
         found = best(run, kind.by)
@@ -583,7 +585,8 @@ def _curve_chart(
     last = [run.epochs[-1].seconds for run in results.runs if run.epochs]
     timed = all("seconds" in row for row in rows)
     limit, guess = results.best_possible.get(measure.key), even_guess(results)
-    levels = [] if limit is None else level(limit, f"best possible: {score(limit)}")
+    below = measure.higher_is_better
+    levels = [] if limit is None else level(limit, f"best possible: {score(limit)}", below=below)
     if limit is None and guess is not None and guess < 1.1 * max(row["value"] for row in rows):
         levels = level(guess, f"an even guess: {score(guess)}")
     tips = [("run", "optimizer", ""), ("value", measure.name, ".4f"), ("epoch", "epoch", "d")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -487,11 +488,11 @@ def _error_chart(
     )
 
 
-def _row(bucket: Bucket) -> dict[str, float | str]:
+def _row(bucket: Bucket) -> dict[str, Any]:
     return {"count": bucket.middle, "value": bucket.value, "often": bucket.often}
 
 
-def _counts_axis(counts: Sequence[float]) -> dict[str, object]:
+def _counts_axis(counts: Sequence[float]) -> dict[str, Any]:
     """The axis of how often tokens occur, with room for the names of lines on its left."""
     low, high = min(counts), max(counts)
     domain = [low * (low / high) ** 0.12, high * (high / low) ** 0.02]
@@ -499,7 +500,7 @@ def _counts_axis(counts: Sequence[float]) -> dict[str, object]:
     return axis("count", title, log=True, grid=False, format="~s", domain=domain)
 
 
-def _reference(buckets: Sequence[Bucket], words: str) -> list[dict[str, object]]:
+def _reference(buckets: Sequence[Bucket], words: str) -> list[dict[str, Any]]:
     """A dotted line that no run has drawn."""
     rows = [_row(bucket) for bucket in with_enough(buckets)]
     return outline(rows, words) if rows else []

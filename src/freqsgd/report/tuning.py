@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from freqsgd.documents.results import Trial
+from freqsgd.documents.results import BestTrial, Trial
 from freqsgd.report.charts import (
     LARGE,
     SMALL,
@@ -49,7 +49,7 @@ class Search:
     name: str  # for readers
     run: str | None  # label of the optimizer's first run, whose looks it has
     trials: tuple[Trial, ...]
-    best: Trial | None  # settings, with the number of the trial that they are from
+    best: BestTrial | None  # settings, with the number of the trial that they are from
     sweep: tuple[tuple[float, float | None], ...]  # learning rate, validation AUC; by rate
 
     @property
@@ -181,7 +181,7 @@ def search_charts(results: Results, series: Sequence[Series]) -> list[Chart]:
 
 def _progress_chart(searches: Sequence[Search], series: Sequence[Series]) -> Chart | None:
     """Best validation AUC by the number of trials, with markers where it rises."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"run": search.run, "trials": at, "best": best, "size": SMALL * (best != before)}
         for search in searches
         if search.run is not None

@@ -10,6 +10,9 @@
     renderer: "svg",
     tooltip: { disableDefaultStyle: true },
   };
+  // Dragging moves a chart, the wheel with Shift zooms, two clicks undo both. A finger scrolls the page.
+  const fine = matchMedia("(pointer: fine)").matches;
+  const zoom = { name: "zoom", select: { type: "interval", zoom: "wheel![event.shiftKey]" }, bind: "scales" };
   let axis = document.querySelector("input[name=axis]:checked")?.value; // seconds, or what else there is
 
   // The ends of y that hold what matters of the runs that are shown: as charts.py has it.
@@ -32,6 +35,7 @@
     const spec = structuredClone(specs[chart.dataset.chart]);
     const seconds = spec.usermeta?.seconds;
     if (seconds && axis === "seconds") spec.encoding.x = seconds;
+    if (fine) spec.layer.find((layer) => layer.name === "pointer" && spec.encoding.y.type === "quantitative")?.params.push(zoom);
     views.get(chart)?.finalize();
     const { view } = await vegaEmbed(chart, spec, options);
     views.set(chart, view);
