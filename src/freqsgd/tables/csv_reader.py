@@ -10,7 +10,7 @@ import io
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -60,16 +60,35 @@ _compiled = compiled(_find_rows)
 
 
 @dataclass(frozen=True)
-class FoundRows:
-    """Where rows of text are, and their cells."""
+class Rows:
+    """The text of consecutive rows, and where they and their cells are."""
 
+    data: bytes
     ends: NDArray[np.int64]  # of each row
     cells: NDArray[np.int32]  # how many it has
     lines: NDArray[np.int64]  # up to its end
     stops: NDArray[np.int32]  # of the cells of all rows
+    before: int = 0  # lines in the file before them
+    done: float = 0.0  # the part of the file up to here
+
+    def text(self, start: int, stop: int) -> bytes:
+        """Return the text of some rows."""
+        return self.data[self.ends[start - 1] if start else 0 : self.ends[stop - 1] if stop else 0]
+
+    def first_lines(self) -> NDArray[np.int64]:
+        """Return the number of the line where each row starts."""
+        return self.before + 1 + np.concatenate([[0], self.lines[:-1]])
+
+    def last_lines(self) -> NDArray[np.int64]:
+        """Return the number of the line where each row ends."""
+        return self.before + self.lines
+
+    def lengths(self) -> NDArray[np.int64]:
+        """Count the bytes of each row, its newline included."""
+        return np.diff(self.ends, prepend=0)
 
 
-def find_rows(data: bytes, separator: str, *, quoted: bool, fast: bool = True) -> FoundRows:
+def find_rows(data: bytes, separator: str, *, quoted: bool, fast: bool = True) -> Rows:
     """Find the rows that are whole; a newline ends a row, unless it is inside quotes.
 
     Quotes mean nothing unless ``quoted``. It does without Numba, whose import takes a second,
@@ -82,34 +101,11 @@ def find_rows(data: bytes, separator: str, *, quoted: bool, fast: bool = True) -
     quote = ord('"') if quoted else _NO_QUOTE
     text, find = (np.frombuffer(data, np.uint8), _compiled) if fast else (data, _find_rows)
     rows, stopped = find(text, ord(separator), quote, stops, ends, cells, lines)
-    return FoundRows(ends[:rows], cells[:rows], lines[:rows], stops[:stopped])
+    return Rows(data, ends[:rows], cells[:rows], lines[:rows], stops[:stopped])
 
 
 _LONGEST_ROW = 1 << 24
 _BOM = b"\xef\xbb\xbf"
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The text of consecutive rows, and where they are."""
-
-    data: bytes
-    found: FoundRows
-    lines: int  # in the file before them
-    done: float  # the part of the file up to here
-
-    def text(self, start: int, stop: int) -> bytes:
-        """Return the text of some rows."""
-        ends = self.found.ends
-        return self.data[ends[start - 1] if start else 0 : ends[stop - 1] if stop else 0]
-
-    def first_lines(self) -> NDArray[np.int64]:
-        """Return the number of the line where each row starts."""
-        return self.lines + 1 + np.concatenate([[0], self.found.lines[:-1]])
-
-    def lengths(self) -> NDArray[np.int64]:
-        """Count the bytes of each row, its newline included."""
-        return np.diff(self.found.ends, prepend=0)
 
 
 def whole_rows(
@@ -160,7 +156,7 @@ def whole_rows(
                 f"{_LONGEST_ROW >> 20} MB; is there a quote that is never closed?"
             )
         if data:
-            yield Rows(data, found, lines, position / max(size, 1))
+            yield replace(found, data=data, before=lines, done=position / max(size, 1))
         lines += ended
     if rest:
         raise DataError(f"{path}, line {lines + 1}: a quote in this row is never closed")
@@ -206,7 +202,7 @@ def find_header(path: Path, rows: Rows, form: TextFormat, columns: Sequence[str]
     """
     if form.layouts:
         fitting = [layout for layout in form.layouts if set(columns) <= set(layout)]
-        count = rows.found.cells[0]
+        count = rows.cells[0]
         names = list(next((names for names in fitting if len(names) == count), fitting[0]))
     elif form.columns:
         names = list(form.columns)
@@ -244,7 +240,7 @@ def _check_first_row(path: Path, rows: Rows, form: TextFormat) -> None:
     """Raise unless the first row has a cell for each of the names that were given."""
     names = list(form.columns)
     row = int(np.argmax(rows.lengths() > 1))  # blank lines are no rows
-    found, place = int(rows.found.cells[row]), f"{path}, line {rows.first_lines()[row]}"
+    found, place = int(rows.cells[row]), f"{path}, line {rows.first_lines()[row]}"
     line = rows.text(row, row + 1).decode(errors="replace").rstrip("\n")
     line = line.replace(form.parsed_separator, form.separator)
     if found != len(names):
@@ -303,7 +299,7 @@ class TextReader(Reader):
         self, rows: Rows, skipped: int, header: Header, columns: list[str], raw: list[str]
     ) -> Block:
         """Leave out the header, blank lines and malformed rows; turn the rest into columns."""
-        names, cells, first = header.names, rows.found.cells, rows.first_lines()
+        names, cells, first = header.names, rows.cells, rows.first_lines()
         blank = rows.lengths() == 1
         if len(names) == 1:
             blank[:] = False  # the line is a row whose cell is empty
@@ -318,7 +314,7 @@ class TextReader(Reader):
         for row in _not_utf8(rows, keep):
             faults[row] = "not UTF-8 text"
             keep[row] = False
-        data, stops, quoted = rows.data, rows.found.stops, self.form.quoted
+        data, stops, quoted = rows.data, rows.stops, self.form.quoted
         if not keep.all():
             runs = np.flatnonzero(np.diff(keep, prepend=False, append=False)).reshape(-1, 2)
             data = b"".join(rows.text(start, stop) for start, stop in runs.tolist())
@@ -331,7 +327,7 @@ class TextReader(Reader):
         frame = self._frame(data, header, columns)
         if frame is None or (columns and len(frame) != np.count_nonzero(keep)):
             raise DataError(
-                f"{self.path}: lines {first[0]} to {rows.lines + rows.found.lines[-1]} cannot be "
+                f"{self.path}: lines {first[0]} to {rows.last_lines()[-1]} cannot be "
                 "taken apart; look for stray quotes there"
             )
         malformed = [_place(rows, row, faults[row]) for row in sorted(faults)]
@@ -383,6 +379,6 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _place(rows: Rows, row: int, fault: str) -> tuple[int, str, str]:
-    first, last = int(rows.first_lines()[row]), rows.lines + int(rows.found.lines[row])
+    first, last = int(rows.first_lines()[row]), int(rows.last_lines()[row])
     place = f"line {first}" if first == last else f"lines {first} to {last}"
     return first, place, fault
