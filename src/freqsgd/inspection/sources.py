@@ -110,8 +110,8 @@ def _tables(
         for reader, (_, before, share) in zip(readers, _with_shares(files), strict=True):
             for samples in ahead(read_samples(reader, coder, malformed)):
                 yield samples.ids, before + share * samples.done
-        if malformed.count:
-            warnings.warn(malformed.dropped(), DataWarning, stacklevel=2)
+        for message in malformed.messages():
+            warnings.warn(message, DataWarning, stacklevel=2)
 
     return Source(name, place, tuple(columns), table, read, min_count)
 

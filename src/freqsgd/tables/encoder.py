@@ -170,9 +170,7 @@ class FileEncoder(ABC):
         for reader in readers:
             for samples in read_samples(reader, coder, malformed):
                 yield samples.ids
-        if malformed.count:
-            warnings.warn(malformed.dropped(), DataWarning, stacklevel=2)
-        for message in coder.messages():
+        for message in malformed.messages() + coder.messages():
             warnings.warn(message, DataWarning, stacklevel=2)
 
 

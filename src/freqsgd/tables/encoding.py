@@ -155,8 +155,7 @@ def encode(request: Request, folder: Path, progress: Progress | None = None) -> 
                     raise DataError(f"{files[0]}: there are no rows")
             rows.append(writer.rows - sum(rows))
     encoder.save(folder)
-    dropped = [malformed.dropped()] if malformed.count else []
-    summary = {"rows": rows, "warnings": dropped + warned}
+    summary = {"rows": rows, "warnings": malformed.messages() + warned}
     (folder / SUMMARY).write_text(json.dumps(summary), encoding="utf-8")
 
 

@@ -224,9 +224,9 @@ class MalformedRows:
                 f"--max-bad-rows ({self.allowed} now)."
             )
 
-    def dropped(self) -> str:
-        """Return what to warn of, once all rows are read; "" if none was dropped."""
-        return f"{self._message()}\nThey were dropped." if self.count else ""
+    def messages(self) -> list[str]:
+        """Return what to warn of, once all rows are read."""
+        return [f"{self._message()}\nThey were dropped."] if self.count > self.earlier else []
 
     def _message(self) -> str:
         rows, found = "row" if self.count == 1 else "rows", self.count - self.earlier

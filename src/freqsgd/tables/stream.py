@@ -124,8 +124,7 @@ class FileStream:
                         done = (before + chunk.done * file.size) / size
                         yield replace(chunk, day=file.day, file=file.number, done=done)
             before += file.size
-        messages = [malformed.dropped()] if malformed.count > start.dropped else []
-        for message in messages + coder.messages():
+        for message in malformed.messages() + coder.messages():
             warnings.warn(message, DataWarning, stacklevel=2)
 
     def _readable(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
