@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,7 +48,7 @@ LONGEST_NAME = 24  # in charts and tables
 NOT_A_NAME = "\N{ZERO WIDTH SPACE}"  # tells all fields from one of that name
 LARGE = 100  # tokens of a field, of which 1% is one at least
 MANY_ONCE = 0.5  # share of tokens seen once, beyond which little is known of them
-FEW_NAMES = 4  # fields of a kind that are all told
+FEW_REASONS = 4  # that a sentence tells
 RATES = {"exponential": "tau", "polynomial": "nu"}
 SYMBOLS = {"median": "circle", "p90": "diamond"}
 TOKENS = {"median": "the median token", "p90": "the token that 90% of all are more frequent than"}
@@ -308,30 +308,26 @@ def _caveats(inspection: Inspection) -> Iterator[str]:
 
 
 def _fit_words(field: InspectedField) -> str:
-    """Say which tail a field has."""
-    fit = field.fit
+    """Say which tail a field has, from where on, and whether the corollary applies."""
+    fit, why = field.fit, field.corollary.reason
     if fit.family is None or fit.rate is None:
         return f"No tail: {fit.reason}."
-    start = "" if fit.from_rank == 1 else f" {_extent(field)}"
-    return f"{capitalized(fit.family)} tail, {RATES[fit.family]} = {fit.rate:.3g}{start}."
-
-
-def _extent(field: InspectedField) -> str:
-    """Say where the fit begins, and how much that leaves."""
-    share = percent(_fitted_share(field))
-    return f"from rank {thousands(field.fit.from_rank or 1)} on, {share} of the occurrences"
-
-
-def _fitted_share(field: InspectedField) -> float:
-    return (field.fit.samples or 0) / field.occurrences
+    share = percent((fit.samples or 0) / field.occurrences)
+    start = f" from rank {thousands(fit.from_rank or 1)} on, {share} of the occurrences"
+    applies = "" if field.corollary.applies else f" The corollary does not apply: {why}."
+    return (
+        f"{capitalized(fit.family)} tail, {RATES[fit.family]} = {fit.rate:.3g}"
+        f"{'' if fit.from_rank == 1 else start}.{applies}"
+    )
 
 
 def tails(fields: Sequence[InspectedField]) -> Iterator[str]:
     """Say which tails fields have."""
     for family, symbol in RATES.items():
-        found = [field for field in fields if field.fit.family == family and field.fit.rate]
+        found = [field for field in fields if field.fit.family == family]
         if found:
-            span = _ends([field.fit.rate or 0 for field in found], "{:.3g}".format)
+            rates = sorted(field.fit.rate or 0 for field in found)
+            span = " to ".join(dict.fromkeys(f"{rate:.3g}" for rate in (rates[0], rates[-1])))
             article = "An" if family == "exponential" else "A"
             names = named([field.name for field in found])
             yield f"{article} {family} tail is nearer in {names} ({symbol} {span})."
@@ -341,50 +337,26 @@ def tails(fields: Sequence[InspectedField]) -> Iterator[str]:
         yield f"Neither in {named([field.name for field in missing])}{why}."
 
 
-def _ends(values: Iterable[float], show: Callable[[float], str]) -> str:
-    """Return the lowest and the highest of some numbers."""
-    listed = sorted(values)
-    return " to ".join(dict.fromkeys(map(show, (listed[0], listed[-1]))))
+def _corollaries(fields: Sequence[InspectedField]) -> Iterator[str]:
+    """Say where the corollaries' conditions hold."""
+    applies = [field.name for field in fields if field.corollary.applies]
+    others = [field for field in fields if not field.corollary.applies]
+    if applies:
+        yield (
+            f"The corollary's conditions on one field hold in {named(applies)}, from the rank on "
+            "that the fit begins at; the corollary itself is about two fields with as many tokens "
+            "and the same tail from rank 1 on, which no real data has."
+        )
+    if others:
+        why = _because(field.corollary.reason for field in others)
+        yield f"The corollary does not apply to {named([each.name for each in others])}{why}."
+    yield "The promise does not need it: it comes from the counts."
 
 
 def _because(reasons: Iterable[str | None]) -> str:
     """Say why, if the reasons are few."""
     known = [reason for reason in dict.fromkeys(reasons) if reason]
-    return f": {'; '.join(known)}" if 0 < len(known) <= FEW_NAMES else ""
-
-
-def _corollaries(fields: Sequence[InspectedField]) -> Iterator[str]:
-    """Say where the corollaries' conditions hold."""
-    applies = [field for field in fields if field.corollary.applies]
-    others = [field for field in fields if not field.corollary.applies]
-    reasons = _because(field.corollary.reason for field in others)
-    if applies:
-        yield f"The corollary's conditions on one field hold in {_conditions(applies)}."
-    if len(fields) == len(others) == 1:
-        yield f"The corollary does not apply{reasons}."
-    elif len(others) > FEW_NAMES or not all(field.corollary.reason for field in others):
-        yield f"The corollary does not apply to {named([each.name for each in others])}{reasons}."
-    elif others:
-        told = (f"{shortened(field.name)} ({field.corollary.reason})" for field in others)
-        yield f"The corollary does not apply to {enumerate_words(told)}."
-    if applies:
-        yield (
-            "The corollary itself is about two fields with as many tokens and the same tail from "
-            "rank 1 on, which no real data has."
-        )
-    yield "The promise does not need it: it comes from the counts."
-
-
-def _conditions(fields: Sequence[InspectedField]) -> str:
-    """Return fields, and which part of each the fit is of."""
-    if len(fields) <= FEW_NAMES:
-        return enumerate_words(f"{shortened(field.name)} ({_extent(field)})" for field in fields)
-    ranks = _ends([field.fit.from_rank or 1 for field in fields], thousands)
-    shares = _ends(map(_fitted_share, fields), percent)
-    return (
-        f"{named([field.name for field in fields])}, whose fits begin at rank {ranks} and hold "
-        f"{shares} of the occurrences"
-    )
+    return f": {'; '.join(known)}" if 0 < len(known) <= FEW_REASONS else ""
 
 
 # ---- charts --------------------------------------------------------------------------------------
@@ -544,7 +516,7 @@ def _fields_table(inspection: Inspection) -> Table:
         Column("Effective tokens", lambda field: field.effective_tokens, _short),
         Column("Top 1% have", lambda field: field.top_1, percent),
         Column("Top 10% have", lambda field: field.top_10, percent),
-        Column("Tail from rank", _tail_rank, thousands),
+        Column("Tail from rank", lambda each: each.fit.family and each.fit.from_rank, thousands),
         Column("Polynomial, nu", lambda field: _nearer(field, "polynomial"), _short),
         Column("Exponential, tau", lambda field: _nearer(field, "exponential"), _short),
         Column("Median: seen", lambda field: field.promise.median.count, thousands),
@@ -561,10 +533,6 @@ def _fields_table(inspection: Inspection) -> Table:
         "Iterations: SGD's over FA-SGD's to an equal bound, for the token that half, or 90%, of "
         "the tokens are more frequent than. The tail is the nearer of two fits.",
     )
-
-
-def _tail_rank(field: InspectedField) -> float | None:
-    return None if field.fit.family is None else field.fit.from_rank
 
 
 def _nearer(field: InspectedField, family: str) -> float | None:
