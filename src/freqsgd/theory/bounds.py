@@ -48,8 +48,7 @@ ALPHA_1 = 1.0 / (1.0 - math.exp(-1.0))  # the largest p / (1 - exp(-p)) for p in
 def sgd_alpha(p: ArrayLike, sigma2: ArrayLike, gap: float, L: float) -> float:
     """Return Theorem 2's ``alpha = sqrt(gap / (L S2))``; infinite where there is no noise."""
     positive(gap=gap, L=L)
-    p = frequencies(p)
-    return _ratio_root(gap, L * float(p**2 @ per_token("sigma2", sigma2, p)))
+    return _ratio_root(gap, L * _noise(p, sigma2, power=2))
 
 
 def fasgd_alpha(p: ArrayLike, sigma2: ArrayLike, gap: float, L: float) -> float:
@@ -113,10 +112,9 @@ def sgd_bound(p: ArrayLike, sigma2: ArrayLike, gap: float, L: float, T: int) -> 
     most 4 L + sqrt(T) / alpha.
     """
     positive(gap=gap, L=L, T=T)
-    p = frequencies(p)
-    noise = float(p**2 @ per_token("sigma2", sigma2, p))
+    noise = _noise(p, sigma2, power=2)
     bound = 40.0 * L * gap / T + 10.0 * math.sqrt(L * noise * gap / T)
-    return np.full(p.shape, bound)
+    return np.full(np.shape(p), bound)
 
 
 def fasgd_bound(p: ArrayLike, sigma2: ArrayLike, gap: float, L: float, T: int) -> Array:
@@ -219,10 +217,10 @@ def token_smoothness(p: ArrayLike, L: float) -> Array:
     return 2.0 * L * frequencies(p)
 
 
-def _noise(p: ArrayLike, sigma2: ArrayLike) -> float:
-    """Return S."""
+def _noise(p: ArrayLike, sigma2: ArrayLike, power: int = 1) -> float:
+    """Return S, or S2 for power 2."""
     p = frequencies(p)
-    return float(p @ per_token("sigma2", sigma2, p))
+    return float(p**power @ per_token("sigma2", sigma2, p))
 
 
 def _ratio_root(above: float, below: float) -> float:

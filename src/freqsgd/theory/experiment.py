@@ -17,7 +17,6 @@ from freqsgd.documents.theory import ProblemCorollary, SimulatedProblem, Theory,
 from freqsgd.errors import DataError
 from freqsgd.rates import RateLaw, paper_rates
 from freqsgd.theory import bounds
-from freqsgd.theory.checks import Array
 from freqsgd.theory.measured import (
     ANY,
     LAST,
@@ -164,32 +163,28 @@ class _Experiment:
         for method in self._methods(known):
             runs = self._simulate(method, np.take_along_axis(times, order, 1), "simulating")
             runs = replace(runs, iterates=np.take_along_axis(runs.iterates, places, 0))
-            bound = self._bound(method, known)
-            measured[method.optimizer] = Measured(self.problem, method, bound, runs, kind)
+            measured[method.optimizer] = Measured(self.problem, method, runs, kind)
         left = np.any([~each.valid for each in measured.values()], axis=0)
         self._check_ball("one optimizer or another", left)
         return measured
 
     def _methods(self, known: Known) -> list[Method]:
-        """Return the methods with the step sizes of their theorems; SBCD has SGD's."""
-        p, T, L = known.p, self.settings.iterations, known.L
-        alpha = bounds.sgd_alpha(*known)
-        plain = Method("sgd", bounds.sgd_steps(p, alpha, T, L), alpha=alpha)
-        alpha = bounds.fasgd_alpha(*known)
-        aware = Method("fasgd", bounds.fasgd_steps(p, alpha, T, L), alpha=alpha)
-        alpha = bounds.cfsgd_alpha(*known)
-        lr, cap = paper_rates(alpha, T, L)
-        counting = Method("cfsgd", law=RateLaw(lr, max_lr=cap), alpha=alpha)
-        return [plain, aware, counting, replace(plain, optimizer="sbcd")]
+        """Return the methods with the step sizes and bounds of their theorems.
 
-    def _bound(self, method: Method, known: Known) -> Array | None:
-        """Return the explicit bound; none is known here for SBCD."""
-        T = self.settings.iterations
-        if method.law is not None:
-            return bounds.cfsgd_bound(*known, T, self.problem.gradient_bound)
-        if method.steps is None or method.optimizer == "sbcd":
-            return None
-        return bounds.constant_step_bound(method.steps, *known, T)
+        SBCD has SGD's step sizes; no bound of it is known here.
+        """
+        p, T, L = known.p, self.settings.iterations, known.L
+        alphas = (bounds.sgd_alpha, bounds.fasgd_alpha, bounds.cfsgd_alpha)
+        sgd, fasgd, cfsgd = (alpha(*known) for alpha in alphas)
+        plain, aware = bounds.sgd_steps(p, sgd, T, L), bounds.fasgd_steps(p, fasgd, T, L)
+        lr, cap = paper_rates(cfsgd, T, L)
+        counting = bounds.cfsgd_bound(*known, T, self.problem.gradient_bound)
+        return [
+            Method("sgd", plain, sgd, bounds.constant_step_bound(plain, *known, T)),
+            Method("fasgd", aware, fasgd, bounds.constant_step_bound(aware, *known, T)),
+            Method("cfsgd", RateLaw(lr, max_lr=cap), cfsgd, counting),
+            Method("sbcd", plain, sgd),
+        ]
 
     def _check_length(self, needed: int) -> None:
         if self.settings.iterations < needed:

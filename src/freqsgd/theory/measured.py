@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from freqsgd.documents.theory import Improvement, Numbers, Slope, TheoryRun
+from freqsgd.rates import RateLaw
 from freqsgd.theory.checks import Array, scipy
 from freqsgd.theory.improvement import counting_factor, error_improvement
 from freqsgd.theory.settings import Settings
@@ -34,7 +35,6 @@ class Measured:
 
     problem: Problem
     method: Method
-    bound: Array | None
     runs: Runs
     kind: int  # the output that all methods are compared by: ANY or LAST
 
@@ -61,7 +61,7 @@ class Measured:
     @cached_property
     def error(self) -> Estimate:
         """E||grad f_k||^2 at the iterate that the algorithm puts out."""
-        late = self.method.law is not None and self.kind == ANY
+        late = self.method.optimizer == "cfsgd" and self.kind == ANY
         return mean(self.norms2[LATE if late else self.kind][self.valid])
 
     @property
@@ -72,10 +72,10 @@ class Measured:
     @property
     def steps(self) -> Array:
         """The step size of each token; of CF-SGD its limit once frequencies are known."""
-        if self.method.law is not None:
-            return np.asarray(self.method.law.rate(self.problem.frequencies))
-        assert self.method.steps is not None
-        return self.method.steps
+        steps = self.method.steps
+        if isinstance(steps, RateLaw):
+            return np.asarray(steps.rate(self.problem.frequencies))
+        return steps
 
     def entry(self) -> TheoryRun:
         """Return the run as ``theory.json`` has it."""
@@ -84,7 +84,7 @@ class Measured:
             optimizer=self.method.optimizer,
             alpha=self.method.alpha,
             steps=numbers(self.steps),
-            bound=None if self.bound is None else numbers(self.bound),
+            bound=None if self.method.bound is None else numbers(self.method.bound),
             measured=numbers(self.error.value),
             low=numbers(self.error.low),
             high=numbers(self.error.high),

@@ -201,15 +201,15 @@ class Method:
             the law decides, with frequencies counted so far, the current pair included) or "sbcd"
             (stochastic block coordinate descent: one token of all is drawn beside the pair, and
             moves if it is one of the pair)
-        steps: of each token; not for cfsgd
-        law: of cfsgd
+        steps: of each token; of cfsgd the law
         alpha: the constant of its theorem, which steps or law were made with
+        bound: of its theorem, for each token
     """
 
     optimizer: str
-    steps: Array | None = None
-    law: RateLaw | None = None
+    steps: Array | RateLaw
     alpha: float = math.nan
+    bound: Array | None = None
 
     def __post_init__(self) -> None:
         if self.optimizer not in OPTIMIZERS:
@@ -217,7 +217,7 @@ class Method:
                 f"unknown optimizer {self.optimizer!r}: known are {', '.join(OPTIMIZERS)}"
             )
         counts = self.optimizer == "cfsgd"
-        if counts != (self.law is not None) or counts == (self.steps is not None):
+        if counts != isinstance(self.steps, RateLaw):
             raise DataError(
                 f"{self.optimizer} takes {'a law, no' if counts else 'no law, but'} steps"
             )
@@ -256,9 +256,11 @@ def simulate(
     if not (np.diff(times, axis=1, prepend=0) >= 0).all():
         raise DataError("times must be numbers of iterations in ascending order, row by row")
     tokens, dim = problem.start.shape[-2:]
-    steps = 0.0 if method.steps is None else method.steps
+    law, steps = RateLaw(0.0), method.steps
+    if isinstance(steps, RateLaw):
+        law, steps = steps, np.zeros(tokens)
     keep, other = _alias_table(problem.pairs.ravel())
-    law, chances = method.law or RateLaw(0.0), (repetitions, *problem.pairs.shape)
+    chances = (repetitions, *problem.pairs.shape)
     seeds = np.random.SeedSequence(seed).generate_state(repetitions, np.uint64)
     state = {
         "repetitions": repetitions,
@@ -270,7 +272,7 @@ def simulate(
         "other": other,
         "positive": np.array(np.broadcast_to(problem.positive, chances), order="C"),
         "steps": np.array(per_token("steps", steps, problem.frequencies)),
-        "counting": method.law is not None,
+        "counting": law is method.steps,
         "lr": law.lr,
         "power": law.power,
         "cap": law.cap,

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from freqsgd.documents.theory import Check, Improvement
+from freqsgd.rates import RateLaw
 from freqsgd.theory.bounds import variance_bounds
 from freqsgd.theory.improvement import EXPONENTIAL, POLYNOMIAL, counting_condition
 from freqsgd.theory.measured import ANY, LAST, Known, Measured, counting_cost
@@ -77,9 +78,10 @@ def _proposition(sgd: Measured) -> Check:
 
 
 def _theorem(theorem: str, name: str, measured: Measured) -> Check:
-    assert measured.bound is not None
-    shares = measured.error.high / measured.bound
-    small = int((measured.bound < measured.start).sum())
+    bound = measured.method.bound
+    assert bound is not None
+    shares = measured.error.high / bound
+    small = int((bound < measured.start).sum())
     last = " (bounds of a random iterate; this is the last one)" if measured.kind == LAST else ""
     return Check(
         f"{theorem}: E||grad f_k||^2 of {name} is below its bound for every token",
@@ -148,8 +150,8 @@ def _counted_rates(iterations: int, measured: Measured) -> Check:
     A count's relative spread is sqrt((1 - p) / (p T)), that of a rate half as much; how closely
     it is met depends on the number of repetitions.
     """
-    law, p = measured.method.law, measured.problem.frequencies
-    assert law is not None
+    law, p = measured.method.steps, measured.problem.frequencies
+    assert isinstance(law, RateLaw)
     counted = law.rate(np.maximum(measured.runs.counts, 1) / iterations)
     deviation = np.sqrt(((counted / law.rate(p) - 1) ** 2).mean(0))
     expected = np.sqrt((1 - p) / (p * iterations)) / 2
