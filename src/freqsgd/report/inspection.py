@@ -516,7 +516,11 @@ def _fields_table(inspection: Inspection) -> Table:
         Column("Effective tokens", lambda field: field.effective_tokens, _short),
         Column("Top 1% have", lambda field: field.top_1, percent),
         Column("Top 10% have", lambda field: field.top_10, percent),
-        Column("Tail from rank", lambda each: each.fit.family and each.fit.from_rank, thousands),
+        Column(
+            "Tail from rank",
+            lambda each: each.fit.from_rank if each.fit.family else None,
+            thousands,
+        ),
         Column("Polynomial, nu", lambda field: _nearer(field, "polynomial"), _short),
         Column("Exponential, tau", lambda field: _nearer(field, "exponential"), _short),
         Column("Median: seen", lambda field: field.promise.median.count, thousands),

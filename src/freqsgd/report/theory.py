@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from freqsgd.documents import check_kind, read_document
@@ -121,10 +121,10 @@ def _places(theory: Theory, side: str) -> list[int]:
     return [place for place, each in enumerate(theory.tokens.side) if each == side]
 
 
-def _tail(theory: Theory, *, top: bool = False) -> list[int]:
-    """Return where the tokens beyond the top ones, or the top ones, are in all columns."""
+def _tail(theory: Theory) -> list[int]:
+    """Return where the tokens beyond the top ones are in all columns."""
     pairs = enumerate(zip(theory.tokens.side, theory.tokens.rank, strict=True))
-    return [place for place, (side, rank) in pairs if (rank <= _top(theory, side)) == top]
+    return [place for place, (side, rank) in pairs if rank > _top(theory, side)]
 
 
 # ---- tiles and sentences -------------------------------------------------------------------------
@@ -177,59 +177,49 @@ def _broken(run: TheoryRun) -> list[int]:
 
 def bounds(theory: Theory) -> str:
     """Say whether every bound held, and how near the measurements came."""
-    told, whole = [], []
+    whole, told = [], []
     for run in theory.runs:
         name, broken = display_name(run.optimizer), _broken(run)
         if broken:
-            first = enumerate_words(_token(theory, place) for place in broken[:3])
-            more = " and others" if len(broken) > 3 else ""
-            count = f"{len(broken)} of {len(run.measured)}"
-            told.append(f"{name} is above its bound at {count} tokens: {first}{more}")
+            nearest = enumerate_words(_token(theory, place) for place in broken[:3])
+            count = f"{len(broken)} of {len(run.measured)} tokens"
+            told.append(f"{name} is above its bound at {count}, such as {nearest}")
         elif run.bound:
             pairs = zip(run.bound, run.measured, strict=True)
             ratios = [bound / measured for bound, measured in pairs if measured > 0]
             whole.append(f"{factor(min(ratios))} times for {name}" if ratios else name)
     if whole:
-        below = "The mean squared gradient of every token stays below its bound, at least"
+        below = "the mean squared gradient of every token stays below its bound, at least"
         told.insert(0, f"{below} {enumerate_words(whole)}")
-    return f"{'; '.join(told)}." if told else ""
+    return f"{capitalized('; '.join(told))}." if told else ""
 
 
 def _token(theory: Theory, place: int) -> str:
     return f"{theory.tokens.side[place]} {theory.tokens.rank[place]}"
 
 
-def _gains(entry: Improvement, places: Iterable[int]) -> list[float]:
-    """Return measured improvements that have a logarithm."""
-    return [entry.measured[place] for place in places if entry.measured[place] > 0]
-
-
 def _mean_gain(theory: Theory, entry: Improvement) -> float | None:
     """Return the geometric mean of what was measured beyond the top tokens."""
-    values = _gains(entry, _tail(theory))
+    values = [entry.measured[place] for place in _tail(theory) if entry.measured[place] > 0]
     return math.exp(sum(map(math.log, values)) / len(values)) if values else None
 
 
 def gains(theory: Theory) -> str:
-    """Say how SGD's error compares with that of others beyond the top tokens, and at these."""
-    means, tops = [], []
+    """Say how SGD's error compares with that of others beyond the top tokens, or at all."""
+    places, told = _tail(theory), []
     for entry in theory.improvements:
-        name = display_name(entry.optimizer)
-        if (gain := _mean_gain(theory, entry)) is not None:
-            means.append(f"{factor(gain)} times {name}'s")
-        if values := _gains(entry, _tail(theory, top=True)):
-            ends = dict.fromkeys(f"{end:.2g}" for end in (min(values), max(values)))
-            tops.append(f"{' to '.join(ends)} times {name}'s")
-    told = []
-    if means:
-        told.append(
-            f"beyond the top tokens SGD's error is {enumerate_words(means)} (geometric means over "
-            f"{thousands(len(_tail(theory)))} tokens)"
-        )
-    if tops:
-        subject = "at the top tokens" if means else "SGD's error is"
-        told.append(f"{subject} {enumerate_words(tops)}")
-    return f"After equally many iterations {'; '.join(told)}." if told else ""
+        name, gain = display_name(entry.optimizer), _mean_gain(theory, entry)
+        if gain is not None:
+            told.append(f"{factor(gain)} times {name}'s")
+        elif not places and min(entry.measured) > 0:
+            ends = dict.fromkeys(f"{end:.3g}" for end in (min(entry.measured), max(entry.measured)))
+            told.append(f"{' to '.join(ends)} times {name}'s")
+    if not told:
+        return ""
+    where = (
+        f", a geometric mean over the {len(places)} tokens beyond the top ones" if places else ""
+    )
+    return f"After equally many iterations SGD's error is {enumerate_words(told)}{where}."
 
 
 def slopes(theory: Theory) -> str:
