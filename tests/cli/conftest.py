@@ -32,3 +32,14 @@ def in_process(tmp_path, monkeypatch, capsys):
         return said
 
     return command
+
+
+@pytest.fixture
+def command(in_process):
+    """Runs a command in this process, in a folder of its own; gives what it printed, or why not."""
+
+    def call(*arguments, code=0):
+        said = in_process(*arguments, code=code)
+        return said.out if code == 0 else said.err
+
+    return call

@@ -168,7 +168,7 @@ def test_lists_are_bags(clicks):
         (["--hidden", "16,a"], ["--hidden", "16,a"]),
         (["--dataset", "movielens"], ["movielens-1m"]),
         (["--data", "no.csv", *OWN], ["no.csv"]),
-        (["--threads", "0"], ["--threads must be at least 1"]),
+        (["--threads", "0"], ["Invalid value for '--threads'"]),
         (["--split-seed", "-1"], ["split seed"]),
         (["--optimizers", "sgd,sgd"], ["named once"]),
     ],

@@ -13,7 +13,6 @@ import polars as pl
 import pytest
 import torch
 
-from freqsgd.cli.app import run as app_run
 from freqsgd.documents.results import Results
 from freqsgd.files import locked
 from freqsgd.recommender.folder import load_encoder, load_model
@@ -39,22 +38,6 @@ def days(tmp_path_factory):
             path = folder / "parquet" / f"day-{day}" / f"part-{part}.parquet"
             frame[rows].write_parquet(path)
     return folder
-
-
-@pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
-    """Runs a command in this process; returns what it printed."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments, code=0):
-        monkeypatch.setattr(sys, "argv", ["freqsgd", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            app_run()
-        printed = capsys.readouterr()
-        assert ended.value.code == code, printed.err
-        return printed.out if code == 0 else printed.err
-
-    return call
 
 
 def results_of(folder):
@@ -240,7 +223,7 @@ def test_tables_that_do_not_fit_are_refused_with_the_arithmetic(
         (["--dense-lr", "1"], "dense_lr needs count 'batch'"),
         (["--dense-lr", "1", "--optimizers", "sgd"], "--dense-lr is for cfsgd"),
         (["--dataset", "criteo"], "'criteo' is no stream"),
-        (["--data", ""], "--data names no file or folder"),
+        (["--data", ""], "--data is empty: name a file or folder"),
         (["--data", "nowhere", *OWN], "nowhere"),
     ],
 )

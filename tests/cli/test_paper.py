@@ -193,15 +193,20 @@ def test_ctrl_c_says_how_to_go_on(paper, monkeypatch):
     assert done.out == ""
 
 
+INVALID, LEAST = "Invalid value for", "Input should be greater than or equal to"
+SEE = "see freqsgd paper --help"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--only", "fig9"], "--only knows no 'fig9': there are all, a, b"),
         (["--only", "a,fig9"], "--only knows no 'fig9': there are all, a, b"),
         (["--only", ","], "--only names no figure"),
-        (["--threads", "0"], "--threads must be at least 1, got 0"),
-        (["--threads", "100000"], "--threads must be at most 1,024, got 100,000"),
-        (["--seed", "-1"], "--seed must be a number from 0 to 2^31 - 1, got -1"),
+        (["--threads", "0"], f"{INVALID} '--threads': {LEAST} 1; {SEE}"),
+        (["--threads", "100000"],
+         f"{INVALID} '--threads': Input should be less than or equal to 1024; {SEE}"),
+        (["--seed", "-1"], f"{INVALID} '--seed': {LEAST} 0; {SEE}"),
         (["--out", "file"], "cannot use the folder file: Not a directory"),
         (["--out", "file/below"], "cannot use the folder file/below: Not a directory"),
         (["--out", "/proc/none"], "cannot make the folder /proc/none: No such file or directory"),

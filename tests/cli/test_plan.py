@@ -157,10 +157,7 @@ def test_sizes_of_data_need_no_label_and_no_perfect_rows(tmp_path: Path) -> None
         ("--features 3", "say how large it is"),
         ("--features 3 --rows many", "--rows takes a number"),
         ("--features 1e9 --rows 5", "--features must be at most 1,000,000"),
-        ("--features 3 --rows 5 --dim 0", "--dim must be at least 1"),
         ("--features 3 --rows 5 --hidden 4,x", "--hidden takes sizes"),
-        ("--features 3 --rows 5 --hosts 0", "--hosts must be at least 1"),
-        ("--features 3 --rows 5 --host-cores -1", "--host-cores must be at least 1"),
         ("--features 3 --rows 5 --label click", "--label does not go with numbers"),
         (
             "--features 3 --rows 5 --network fast",
@@ -180,6 +177,12 @@ def test_bad_options_are_one_line(command: str, message: str) -> None:
     with pytest.raises(DataError, match=message) as caught:
         run(f"plan --host-memory 64GB {command}")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("option", ["--dim", "--hosts", "--host-cores"])
+def test_numbers_below_1_are_refused(option: str, in_process: Any) -> None:
+    said = in_process("plan", "--features", "3", "--rows", "5", option, "0", code=2).err
+    assert said.startswith(f"freqsgd: error: Invalid value for '{option}'")
 
 
 def test_memory_that_is_not_given_is_that_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,7 @@ import sys
 from itertools import takewhile
 
 import pytest
-import torch
 
-from freqsgd.cli.app import run as app_run
 from freqsgd.cli.results import table
 from freqsgd.documents.results import Results, Run
 from freqsgd.words.folder import load_words
@@ -34,19 +32,7 @@ def _a_text(monkeypatch, tmp_path, tmp_path_factory):
 
 
 @pytest.fixture
-def freqsgd(monkeypatch, capsys):
-    """Run a command within this process; returns what it printed."""
-
-    def command(*arguments, code=0):
-        threads = torch.get_num_threads()
-        monkeypatch.setattr(sys, "argv", ["freqsgd", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            app_run()
-        torch.set_num_threads(threads)
-        out, errors = capsys.readouterr()
-        assert end.value.code == code, errors
-        return out if code == 0 else errors
-
+def freqsgd(command):
     return command
 
 
@@ -186,7 +172,7 @@ def test_resuming_with_other_options_or_another_text_is_refused(freqsgd, tmp_pat
 # ---- bad input -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["train", "compare"])
+@pytest.mark.parametrize("verb", ["train", "compare"])
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -197,8 +183,8 @@ def test_resuming_with_other_options_or_another_text_is_refused(freqsgd, tmp_pat
         ([*NEGATIVE, "--max-norm", 1], "--max-norm does not go with --loss negative"),
         ([*NEGATIVE, "--weight-decay", 0.1], "weight_decay does not go with the loss negative"),
         ([*NEGATIVE, "--weight-decay-power", 0.5], "power does not go with --loss negative"),
-        (["--model", "cbow", "--data", ""], "--data names no file or folder"),
-        ([*SOFTMAX, "--test-data", ""], "--test-data names no file or folder"),
+        (["--model", "cbow", "--data", ""], "--data is empty: name a file or folder"),
+        ([*SOFTMAX, "--test-data", ""], "--test-data is empty: name a file or folder"),
         ([*NEGATIVE, "--lr", "auto"], "--lr auto is for recommenders"),
         ([*SOFTMAX, "--lr", "fast"], "--lr takes a number or auto, not 'fast'"),
         ([*SOFTMAX, "--dim", 0], "dim must be at least 1"),
@@ -209,8 +195,8 @@ def test_resuming_with_other_options_or_another_text_is_refused(freqsgd, tmp_pat
         ([*SOFTMAX, "--window", 90], "a smaller window"),
     ],
 )
-def test_bad_input_is_one_line(command, arguments, words, freqsgd):
-    errors = freqsgd("words", command, *arguments, code=2)
+def test_bad_input_is_one_line(verb, arguments, words, freqsgd):
+    errors = freqsgd("words", verb, *arguments, code=2)
     assert words in errors
     assert errors.count("\n") == 1
 

@@ -14,7 +14,6 @@ import polars as pl
 import pytest
 import torch
 
-from freqsgd.cli.app import run as app_run
 from freqsgd.runs import checkpoint
 from freqsgd.runs.resume import CHECKPOINT
 from freqsgd.torchrec import limits as libraries
@@ -36,24 +35,6 @@ def days(tmp_path_factory: pytest.TempPathFactory) -> Path:
         frame = pl.DataFrame({"user": [f"u{i}" for i in user], "shop": shop, "click": label})
         frame.write_csv(folder / f"day-{day}.csv")
     return folder
-
-
-@pytest.fixture
-def command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Any:
-    """Runs a command in this process; returns what it printed."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: Any, code: int = 0) -> str:
-        monkeypatch.setattr(sys, "argv", ["freqsgd", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            app_run()
-        printed = capsys.readouterr()
-        assert ended.value.code == code, printed.err
-        return printed.out if code == 0 else printed.err
-
-    return call
 
 
 def options(days: Path, out: Path, **changes: Any) -> list[str]:

@@ -12,6 +12,8 @@ from typing import Any
 __all__ = ["main"]
 
 _INTERRUPTED = 130  # as shells report a program that Ctrl-C has ended
+_TOLD = "freqsgd: interrupted"
+_OURS = ("click", "jinja2", "plotly", "polars", "rich", "safetensors", "typer", "vl_convert")
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -23,8 +25,10 @@ def main() -> None:
         interrupts.append(number)
         signal.default_int_handler(number, frame)
 
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not started by nohup
+    handled = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not under nohup
+    if handled:
         signal.signal(signal.SIGINT, interrupt)
+        sys.unraisablehook = _end_if_interrupted
     if sys.stdout is None:  # closed by whoever started the program
         _end("error: cannot write the output: standard output is closed")
     try:
@@ -33,9 +37,11 @@ def main() -> None:
 
             run()
         finally:
+            if handled:
+                signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second one ends it at once
             sys.stdout.flush()
     except ModuleNotFoundError as missing:
-        if missing.name not in ("typer", "rich", "polars", "plotly", "safetensors", "click"):
+        if missing.name not in _OURS:
             raise
         _end(f"the command line needs {missing.name}: pip install 'freqsgd[cli]'")
     except BrokenPipeError:  # whoever read the output, such as head, has seen enough
@@ -50,8 +56,16 @@ def main() -> None:
         # An import that is interrupted may raise anything.
         if not interrupts or isinstance(error, SystemExit):
             raise
-        print("freqsgd: interrupted", file=sys.stderr)
+        print(_TOLD, file=sys.stderr)
         sys.exit(_INTERRUPTED)
+
+
+def _end_if_interrupted(unraisable: Any) -> None:
+    """End the program where Python would drop Ctrl-C: in callbacks that must not raise."""
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        os.write(2, f"{_TOLD}\n".encode())
+        os._exit(_INTERRUPTED)
+    sys.__unraisablehook__(unraisable)
 
 
 def _end(message: str) -> None:

@@ -9,10 +9,10 @@ import msgspec
 import typer
 
 from freqsgd.cli import options as opt
-from freqsgd.cli.options import option
+from freqsgd.cli.options import option, target
 from freqsgd.cli.output import grid, screen
 from freqsgd.cli.progress import Watcher, console
-from freqsgd.cli.session import target, use_threads
+from freqsgd.cli.session import use_threads
 from freqsgd.documents import write_document
 from freqsgd.documents.planner import Bench
 from freqsgd.files import check_target

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from freqsgd.cli import options as opt
-from freqsgd.cli.options import in_data, made, option, words
+from freqsgd.cli.options import in_data, made, option, target, words
 from freqsgd.cli.output import grid, screen, shown
-from freqsgd.cli.session import present, target
+from freqsgd.cli.session import present
 from freqsgd.documents.inspection import InspectedField, Inspection, TailFit, TokenPromise
 from freqsgd.errors import DataError
 from freqsgd.files import check_apart

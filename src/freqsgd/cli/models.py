@@ -11,9 +11,9 @@ import typer
 from rich.text import Text
 
 from freqsgd.cli import options as opt
-from freqsgd.cli.options import column_names, option
+from freqsgd.cli.options import column_names, option, target
 from freqsgd.cli.output import grid, screen, shown
-from freqsgd.cli.session import target, use_threads
+from freqsgd.cli.session import use_threads
 from freqsgd.errors import DataError
 from freqsgd.files import is_stream
 from freqsgd.tables.dialect import Dialect
@@ -67,7 +67,7 @@ def neighbors(
             help="Words; for a recommender a field, then tokens of it.", metavar="[FIELD] TOKEN"
         ),
     ],
-    top: Annotated[int, option("Number of neighbors.")] = 10,
+    top: Annotated[int, option("Number of neighbors.", min=1)] = 10,
     names: Annotated[
         Path | None, option("File of tokens and their names, such as MovieLens' movies.dat.")
     ] = None,
@@ -82,7 +82,6 @@ def neighbors(
     from freqsgd.vectors.export import open_vectors
     from freqsgd.vectors.names import read_names
 
-    _check_top(top)
     known = None if names is None else read_names(names)
     vectors, asked = open_vectors(model, tokens)
     found = list(zip(asked, vectors.nearest(asked, top), strict=True))
@@ -111,7 +110,7 @@ def analogy(
             metavar="[FIELD] A B C",
         ),
     ],
-    top: Annotated[int, option("Number of answers.")] = 10,
+    top: Annotated[int, option("Number of answers.", min=1)] = 10,
     as_json: opt.AsJson = False,
 ) -> None:
     """Print what is to C as B is to A: the tokens whose vectors are nearest to B - A + C.
@@ -120,7 +119,6 @@ def analogy(
     """
     from freqsgd.vectors.export import open_vectors
 
-    _check_top(top)
     vectors, asked = open_vectors(model, tokens)
     if len(asked) != 3:
         raise DataError(f"an analogy takes three tokens, A B C, and got {len(asked)}")
@@ -130,11 +128,6 @@ def analogy(
         print(json.dumps(_as_json(near), indent=1, ensure_ascii=False))
     else:
         _print_neighbors(f"{shown(a)} : {shown(b)} = {shown(c)} : ?", near)
-
-
-def _check_top(top: int) -> None:
-    if top < 1:
-        raise DataError(f"--top must be at least 1, got {top}")
 
 
 _Names = dict[str, str] | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -24,21 +25,25 @@ def option(text: str, *names: str, panel: str | None = None, **more: Any) -> Any
     return typer.Option(*names, help=text, rich_help_panel=panel, **more)
 
 
-in_data = partial(option, panel="Data")
+DATA = "Data"
+in_data = partial(option, panel=DATA)
 in_model = partial(option, panel="Model and training")
 in_rule = partial(option, panel="Optimizer")
 
 
-def path_option(text: str, name: str) -> Any:
-    """Make an option that names data, which must not be empty."""
+def path_option(text: str, name: str, kind: type = str, **more: Any) -> Any:
+    """Make an option that names a file or folder, which must not be empty."""
 
-    def named(path: str) -> str:
-        if path == "":
-            raise UsageError(f"{name} names no file or folder")
-        return path
+    def named(path: str) -> Any:
+        if path == "":  # which Path would take for the current folder
+            raise UsageError(f"{name} is empty: name a file or folder")
+        return kind(path)
 
-    return in_data(text, name, parser=named, metavar="PATH")
+    return option(text, name, parser=named, metavar="PATH", **more)
 
+
+data_option = partial(path_option, panel=DATA)
+target = partial(path_option, name="--out", kind=Path)
 
 # ---- data ----------------------------------------------------------------------------------------
 Label = Annotated[str | None, in_data("Column of the label, 0 or 1.")]
@@ -58,9 +63,9 @@ Columns = Annotated[
 ]
 _HELD_OUT = "(default: a part of the data is held out)"
 ValidationPath = Annotated[
-    str | None, path_option(f"File to validate on {_HELD_OUT}.", "--validation-data")
+    str | None, data_option(f"File to validate on {_HELD_OUT}.", "--validation-data")
 ]
-TestPath = Annotated[str | None, path_option(f"File to test on {_HELD_OUT}.", "--test-data")]
+TestPath = Annotated[str | None, data_option(f"File to test on {_HELD_OUT}.", "--test-data")]
 SplitSeed = Annotated[int, in_data("Random seed for the split of the data.")]
 
 # ---- model and training --------------------------------------------------------------------------
@@ -86,7 +91,9 @@ LinearDecayScale = Annotated[float, in_rule("Factor on the weight decay of linea
 
 # ---- the run -------------------------------------------------------------------------------------
 Resume = Annotated[bool, option("Resume the run in --out.", "--resume")]
-Threads = Annotated[int | None, option("Number of threads (default: torch's choice).")]
+Threads = Annotated[
+    int | None, option("Number of threads (default: torch's choice).", min=1, max=1024)
+]
 Force = Annotated[bool, option("Replace files that exist.", "--force")]
 AsJson = Annotated[bool, option("Print JSON.", "--json")]
 

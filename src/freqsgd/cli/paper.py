@@ -13,14 +13,14 @@ from rich.progress import BarColumn, TextColumn
 from rich.table import Column, Table
 from rich.text import Text
 
-from freqsgd.cli.options import words
+from freqsgd.cli import options as opt
+from freqsgd.cli.options import option, target, words
 from freqsgd.cli.progress import Screen, console
-from freqsgd.cli.session import command_line, target, use_threads
+from freqsgd.cli.session import command_line, use_threads
 from freqsgd.documents import read_document
 from freqsgd.documents.paper import PaperFigure, PaperRun, PaperSummary
 from freqsgd.errors import DataError
 from freqsgd.paper.experiments import FIGURES
-from freqsgd.recommender.settings import Settings
 from freqsgd.report import write_paper
 from freqsgd.report.wording import duration
 
@@ -32,17 +32,18 @@ __all__ = ["PaperWatcher", "paper", "print_paper"]
 
 def paper(
     only: Annotated[
-        str, typer.Option(help=f"Some of {', '.join(each.name for each in FIGURES)}, or all.")
+        str, option(f"Figures to measure, a,b,c, of {', '.join(each.name for each in FIGURES)}.")
     ] = "all",
     full: Annotated[
-        bool, typer.Option("--full/--quick", help="The paper's sizes: hours instead of minutes.")
+        bool, option("Run the paper's sizes, for hours instead of minutes.", "--full/--quick")
     ] = False,
     out: Annotated[
         Path, target("Folder for paper.json, paper.html, pictures and all runs.")
     ] = Path("paper"),
-    threads: Annotated[int | None, typer.Option(help="Of each run.")] = None,
+    threads: opt.Threads = None,
     seed: Annotated[
-        int | None, typer.Option(help="Of each run (default: that of its command).")
+        int | None,
+        option("Random seed of each run (default: that of its command).", min=0, max=2**31 - 1),
     ] = None,
 ) -> None:
     """Measure every figure and table of the paper here, and hold it against what the paper says.
@@ -57,11 +58,6 @@ def paper(
     if not names:
         raise DataError("--only names no figure")
     asked = chosen_figures(names)
-    if seed is not None:
-        try:
-            Settings(seed=seed)  # which every run would refuse, one after the other
-        except ValueError as error:
-            raise DataError(f"--{error}") from error
     use_threads(threads)
     try:
         with PaperWatcher() as watcher:

@@ -15,10 +15,10 @@ from msgspec.structs import astuple
 from rich.table import Table
 
 from freqsgd.cli import options as opt
-from freqsgd.cli.options import option, words
+from freqsgd.cli.options import option, target, words
 from freqsgd.cli.output import count_of, grid, screen
 from freqsgd.cli.plan_size import quantity, workload
-from freqsgd.cli.session import named_files, target
+from freqsgd.cli.session import named_files
 from freqsgd.documents import write_document
 from freqsgd.documents.planner import Exchange, Plan, PlannedOptimizer, Prediction
 from freqsgd.errors import DataError
@@ -56,7 +56,9 @@ def plan(
     ] = None,
     dim: Annotated[
         int | None,
-        _in_size("Dimension of the vectors (default: 64; with --hidden, --dataset or --data 16)."),
+        _in_size(
+            "Dimension of the vectors (default: 64; with --hidden, --dataset or --data 16).", min=1
+        ),
     ] = None,
     hidden: Annotated[
         str | None, _in_size("Sizes of DeepFM's hidden layers: 16,16 (default: none, an FM).")
@@ -94,10 +96,10 @@ def plan(
         str | None, _in_hosts("Memory per host: 1T, 512GiB (default: what is free here now).")
     ] = None,
     hosts: Annotated[
-        int | None, _in_hosts("Number of hosts (default: as many as are needed).")
+        int | None, _in_hosts("Number of hosts (default: as many as are needed).", min=1)
     ] = None,
     host_cores: Annotated[
-        int | None, _in_hosts("Number of cores per host (default: as many as bench used).")
+        int | None, _in_hosts("Number of cores per host (default: as many as bench used).", min=1)
     ] = None,
     network: Annotated[
         str | None, _in_hosts("Bits a host sends per second: 25G (default: bench's loopback).")
@@ -115,9 +117,6 @@ def plan(
     Example: freqsgd plan --features 800 --rows 1e8 --dim 64 --host-memory 1T
     """
     work = workload(context)
-    for name, value in (("--hosts", hosts), ("--host-cores", host_cores)):
-        if value is not None and value < 1:
-            raise DataError(f"{name} must be at least 1, got {value}")
     found_memory = _memory(host_memory)
     bytes_sent = None if network is None else quantity("--network", network, unit="bit") / 8
     if out is not None:

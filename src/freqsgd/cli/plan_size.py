@@ -43,8 +43,6 @@ def workload(context: typer.Context) -> Workload:
     hidden = None if asked["hidden"] is None else layers(asked["hidden"])
     if hidden is not None and (not hidden or min(hidden) < 1):
         raise DataError(f"--hidden takes sizes such as 16,16, not {asked['hidden']!r}")
-    if asked["dim"] is not None and asked["dim"] < 1:
-        raise DataError(f"--dim must be at least 1, got {asked['dim']}")
     default = Settings(dim=_DATA_DIM)
     if asked["dataset"] is not None:
         _refuse(context, "--dataset", *_COUNTS, *_OF_FILES, "features", "path")

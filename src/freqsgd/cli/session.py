@@ -1,4 +1,4 @@
-"""What commands have in common: ``--out``, ``--threads``, documents and their pages."""
+"""What commands have in common: command lines, threads, documents and their pages."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from typing import Any, TypeVar
 import msgspec
 import typer
 
-from freqsgd.cli.options import UsageError
 from freqsgd.cli.progress import Watcher, console
 from freqsgd.errors import DataError
 from freqsgd.files import make_folder, read_file, read_json, write_json
 
-__all__ = ["command_line", "named_files", "present", "target", "use_threads"]
+__all__ = ["command_line", "named_files", "present", "use_threads"]
 
 
 def command_line() -> str:
-    """The command that was given, as it begins a run: a resumed one has the same results."""
+    """Return the command that was given, as it begins a run: a resumed one has the same results."""
     start: list[str] = []
     if "LOCAL_WORLD_SIZE" in os.environ:  # of torchrun
         start = ["torchrun", "--nproc-per-node", os.environ["LOCAL_WORLD_SIZE"], "-m"]
@@ -30,33 +29,15 @@ def command_line() -> str:
     return shlex.join([*start, "freqsgd", *(part for part in sys.argv[1:] if part != "--resume")])
 
 
-def target(text: str, **more: Any) -> Any:
-    """Make the option ``--out``, which names a file or folder to write."""
-    return typer.Option("--out", help=text, parser=_named, metavar="PATH", **more)
-
-
-def _named(text: str) -> Path:
-    if text == "":  # which Path would take for the current folder
-        raise UsageError("--out is empty: name a file or folder")
-    return Path(text)
-
-
 def named_files(context: typer.Context) -> list[Path]:
     """List what other options of a command name, so that --out is none of it."""
     named = (value for name, value in context.params.items() if name != "out")
     return [Path(value) for value in named if isinstance(value, str | Path) and str(value)]
 
 
-MOST = 1024  # far more than help; tens of thousands exhaust the system
-
-
 def use_threads(threads: int | None) -> None:
-    """Use so many; None leaves it to torch."""
+    """Let torch use so many threads; None leaves it to torch."""
     if threads is not None:
-        if threads < 1:
-            raise DataError(f"--threads must be at least 1, got {threads}")
-        if threads > MOST:
-            raise DataError(f"--threads must be at most {MOST:,}, got {threads:,}")
         import torch  # which commands that take no --threads do without
 
         torch.set_num_threads(threads)

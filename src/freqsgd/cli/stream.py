@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from freqsgd.cli import options as opt
-from freqsgd.cli.options import in_data, in_model, in_rule, made, option, path_option
+from freqsgd.cli.options import data_option, in_data, in_model, in_rule, made, option, target
 from freqsgd.cli.progress import console
-from freqsgd.cli.session import command_line, target
+from freqsgd.cli.session import command_line
 from freqsgd.cli.training import (
     check_single,
     compare_and_report,
@@ -35,7 +35,7 @@ _CLICKS = "clicks-small"
 _Dataset = Annotated[str | None, in_data(f"Built-in stream: {_CLICKS} (default: {_CLICKS}).")]
 _Path = Annotated[
     str | None,
-    path_option(
+    data_option(
         "Your own days, in the order of their names: a folder of files or of folders, or a "
         "pattern such as 'logs/day-*'.",
         "--data",

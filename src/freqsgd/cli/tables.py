@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from freqsgd.cli import options as opt
-from freqsgd.cli.options import in_data, in_model, in_rule, made, option, path_option
+from freqsgd.cli.options import data_option, in_data, in_model, in_rule, made, option, target
 from freqsgd.cli.progress import console
 from freqsgd.cli.results import print_results
-from freqsgd.cli.session import command_line, target
+from freqsgd.cli.session import command_line
 from freqsgd.cli.training import (
     REPORT,
     check_single,
@@ -37,7 +37,7 @@ _Dataset = Annotated[
 ]
 _Path = Annotated[
     str | None,
-    path_option(
+    data_option(
         "Your own files: .csv, .tsv, .inter or .parquet, a folder of these, or a pattern such as "
         "'logs/day-*'.",
         "--data",

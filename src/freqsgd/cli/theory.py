@@ -9,9 +9,9 @@ from typing import Annotated
 import numpy as np
 from rich.table import Table
 
-from freqsgd.cli.options import option
+from freqsgd.cli.options import option, target
 from freqsgd.cli.output import grid, screen
-from freqsgd.cli.session import present, target, use_threads
+from freqsgd.cli.session import present, use_threads
 from freqsgd.documents.theory import Theory
 from freqsgd.report import write_theory
 from freqsgd.theory.settings import Settings
@@ -48,7 +48,7 @@ def theory(
         int, option("Random seed for problems, pairs and measured iterates.")
     ] = _DEFAULT.seed,
     threads: Annotated[
-        int | None, option("Number of threads of the kernel (default: as torch has).")
+        int | None, option("Number of threads (default: torch's choice).", min=1, max=1024)
     ] = None,
     out: Annotated[Path | None, target("Folder for theory.json, theory.html and pictures.")] = None,
 ) -> None:

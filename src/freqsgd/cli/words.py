@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from freqsgd.cli import options as opt
-from freqsgd.cli.options import in_data, in_model, in_rule, made, option, path_option
-from freqsgd.cli.session import target
+from freqsgd.cli.options import data_option, in_data, in_model, in_rule, made, option, target
 from freqsgd.cli.training import (
     check_single,
     compare_and_report,
@@ -30,7 +29,7 @@ _Dataset = Annotated[
 ]
 _Path = Annotated[
     str | None,
-    path_option(
+    data_option(
         "Your own text: a file, a paragraph a line, .gz too, or a folder of these.", "--data"
     ),
 ]
