@@ -6,7 +6,7 @@ import pytest
 
 from freqsgd.cli.app import COMMANDS
 
-GROUPS = {"": COMMANDS, "stream": COMMANDS["stream"].place, "words": COMMANDS["words"].place}
+GROUPS = {"": COMMANDS, **{name: COMMANDS[name].place for name in ("stream", "words", "data")}}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
