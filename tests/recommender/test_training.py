@@ -93,6 +93,21 @@ def test_the_model_returned_is_that_of_the_best_epoch():
         assert told[f"{prefix}_loss"] == pytest.approx(cross_entropy(logits, labels), abs=1e-6)
 
 
+def test_the_best_epoch_is_kept_over_an_interruption(tmp_path):
+    rule, settings = Rule("cfsgd", 3.0), Settings(dim=8, batch_size=100, patience=2)
+    whole, record = fit(dataset(), rule, settings)
+
+    def late(progress, so_far):
+        if progress.epoch == record["best_epoch"] + 1 and progress.step:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(InterruptedFitError):
+        fit(dataset(), rule, settings, folder=tmp_path, listener=late)
+    model, resumed = fit(dataset(), rule, settings, folder=tmp_path, resume=True)
+    assert resumed["best_epoch"] == record["best_epoch"] < len(record["epochs"])
+    assert torch.equal(model.tokens.weight, whole.tokens.weight)
+
+
 def test_the_training_loss_is_the_mean_over_samples_not_over_batches():
     data = dataset(rows=260)  # 208 to train on: batches of 200 and 8
     settings = Settings(dim=4, batch_size=200, epochs=1)

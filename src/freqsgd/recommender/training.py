@@ -188,11 +188,9 @@ class _Run(EpochRun):
         self, predicted: tuple[NDArray[np.float32], NDArray[np.uint8]]
     ) -> dict[str, float | None]:
         logits, labels = predicted
-        if len(labels) == 0:
-            return {"loss": None, "auc": None, "ne": None}
-        loss = cross_entropy(logits, labels)
+        loss = cross_entropy(logits, labels) if len(labels) else math.nan
         if not math.isfinite(loss):
-            return {"loss": None, "auc": None, "ne": None}
+            return dict.fromkeys(("loss", "auc", "ne"))
         return {"loss": loss, "auc": auc(logits, labels), "ne": normalized_entropy(loss, labels)}
 
 
