@@ -128,7 +128,7 @@ def test_colours_stand_out_from_the_page(scheme, card):
 def test_curves_hold_what_was_measured_by_epoch_and_by_second():
     run = make_run("cfsgd", epochs=[point(1, 0.7, 2.0), point(2, 0.8, 4.5)], best_epoch=2)
     found = rows(charts_of(make_results(run))["validation"], "CF-SGD")
-    assert [(row["epoch"], row["value"], row["seconds"]) for row in found] == [
+    assert [(row["at"], row["value"], row["seconds"]) for row in found] == [
         (1, 0.7, 2.0),
         (2, 0.8, 4.5),
     ]
@@ -145,7 +145,7 @@ def test_the_best_epoch_has_the_largest_marker_and_long_runs_few():
 def test_epochs_that_were_not_measured_are_left_out():
     epochs = [point(1, 0.7, 1.0), point(2, math.nan, 2.0)]
     found = rows(charts_of(make_results(make_run("sgd", epochs=epochs)))["validation"], "SGD")
-    assert [row["epoch"] for row in found] == [1]
+    assert [row["at"] for row in found] == [1]
 
 
 def test_the_best_possible_auc_is_a_line_with_its_name():

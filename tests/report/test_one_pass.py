@@ -71,7 +71,7 @@ def test_lines_hold_every_number_of_every_window(name, key):
     for run in results["runs"]:
         found = rows(chart, LABELS[run["optimizer"]])
         for row, window in zip(found, run["windows"], strict=True):
-            assert (row["examples"], row["value"], row["seconds"]) == (
+            assert (row["at"], row["value"], row["seconds"]) == (
                 window["examples"],
                 window[key],
                 window["seconds"],
@@ -93,7 +93,7 @@ def test_differences_are_of_the_same_examples_in_percent_of_adagrads():
             if window["ne"] is not None and window["examples"] in base
         }
         found = rows(chart, LABELS[run["optimizer"]])
-        assert [row["examples"] for row in found] == list(expected)
+        assert [row["at"] for row in found] == list(expected)
         assert [row["value"] for row in found] == pytest.approx(list(expected.values()))
         assert len(expected) == 16
 
@@ -171,53 +171,49 @@ def test_rates_at_the_end_of_the_grid_are_told_and_evaluation_plays_no_part():
 
 
 @pytest.mark.parametrize(
-    ("nes", "first", "against"),
+    ("nes", "value", "note", "against"),
     [
         (
             {"cfsgd": 0.81, "adagrad": 0.9},
-            "CF-SGD has the lowest evaluation NE, 0.81000; then Adagrad 0.90000.",
-            "The evaluation NE against that of Adagrad: CF-SGD 10.000% lower.",
+            "0.81000",
+            "CF-SGD; then Adagrad with 0.90000",
+            {"CF-SGD": f"{MINUS}10.000", "Adagrad": None},
         ),
         (
             {"cfsgd": 0.9018, "adagrad": 0.9, "sgd": 0.99},
-            "Adagrad has the lowest evaluation NE, 0.90000; then CF-SGD 0.90180 and SGD 0.99000.",
-            "The evaluation NE against that of Adagrad: CF-SGD 0.200% higher and "
-            "SGD 10.000% higher.",
+            "0.90000",
+            "Adagrad; then CF-SGD with 0.90180",
+            {"CF-SGD": "+0.200", "Adagrad": None, "SGD": "+10.000"},
         ),
-        (
-            {"cfsgd": 0.9, "adagrad": 0.9},
-            "CF-SGD and Adagrad share the lowest evaluation NE, 0.90000.",
-            "The evaluation NE against that of Adagrad: CF-SGD the same.",
-        ),
-        (
-            {"cfsgd": 0.8999999, "adagrad": 0.9},
-            "CF-SGD has the lowest evaluation NE, 0.90000; then Adagrad 0.90000.",
-            "The evaluation NE against that of Adagrad: CF-SGD less than 0.001% lower.",
-        ),
+        ({"cfsgd": 0.9, "adagrad": 0.9}, "0.90000", "CF-SGD and Adagrad", {"CF-SGD": "+0.000"}),
         (
             {"cfsgd": 0.8, "sgd": 0.84},
-            "CF-SGD has the lowest evaluation NE, 0.80000; then SGD 0.84000.",
-            "The evaluation NE against that of CF-SGD: SGD 5.000% higher (Adagrad is not among the "
-            "runs, so differences are against CF-SGD).",
+            "0.80000",
+            "CF-SGD; then SGD with 0.84000",
+            {"CF-SGD": None, "SGD": "+5.000"},
         ),
         (
             {"sgd": 0.84, "cfsgd": 0.8, "adagrad": None},
-            "CF-SGD has the lowest evaluation NE, 0.80000; then SGD 0.84000.",
-            "The evaluation NE against that of SGD: CF-SGD 4.762% lower (Adagrad has no NE, so "
-            "differences are against SGD).",
+            "0.80000",
+            "CF-SGD; then SGD with 0.84000",
+            {"SGD": None, "CF-SGD": f"{MINUS}4.762", "Adagrad": None},
         ),
-        (
-            {"cfsgd": 0.8, "adagrad": None},
-            "CF-SGD has the lowest evaluation NE, 0.80000; no other",
-            None,
-        ),
-        ({"cfsgd": 0.8}, "CF-SGD has an evaluation NE of 0.80000.", None),
+        ({"cfsgd": 0.8, "adagrad": None}, "0.80000", "CF-SGD", {}),
+        ({"cfsgd": 0.8}, "0.80000", "CF-SGD", {}),
     ],
 )
-def test_who_is_best_and_by_how_much(nes, first, against):
-    words = told(scored(**nes))
-    assert first in words
-    assert (against in words) if against else ("against that of" not in words)
+def test_who_is_best_and_by_how_much(nes, value, note, against):
+    results = scored(**nes)
+    assert tiles(results)["Lowest evaluation NE"] == (value, note)
+    (table,) = section(page_of(results), "All runs").tables
+    base = next((name for name in table.head if name.startswith("Against")), None)
+    if not against:
+        assert base is None
+        return
+    place = list(table.head).index(base)
+    found = {row[0].text: row[place].text for row in table.rows}
+    for name, percent in against.items():
+        assert found[name] == (percent or "\N{EN DASH}")
 
 
 def test_what_was_streamed():
@@ -253,10 +249,11 @@ def test_without_evaluation_runs_are_compared_by_how_they_trained():
     none = dict.fromkeys(("test_ne", "test_auc", "test_calibration", "test_rows"))
     runs = [make_streamed(name, **none) for name in ("cfsgd", "adagrad")]
     results = make_one_pass(*runs, splits={"train": 1_800_000, "test": None})
-    words = told(results)
+    words = tiles(results)
     mine, theirs = (run["train_ne"] for run in runs)
-    assert f"CF-SGD has the lowest NE while training, {mine:.5f}; then" in words
-    assert f"CF-SGD {100 * (1 - mine / theirs):.3f}% lower" in words
+    assert words["Lowest NE while training"][0] == f"{mine:.5f}"
+    apart = f"{MINUS}{100 * (1 - mine / theirs):.3f}%"
+    assert words["CF-SGD against Adagrad, NE while training"][0] == apart
     assert "kept for evaluation" not in section(page_of(results), "Data").remarks[0]
 
 

@@ -5,37 +5,34 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
-from typing import Any
 
 from freqsgd.report.charts import (
-    LARGE,
-    MARKED,
-    SMALL,
     Chart,
     Series,
+    Spec,
     axis,
     labels,
     level,
-    lines,
     names_axis,
     plot,
     points,
-    seconds_axis,
     series_of,
 )
 from freqsgd.report.diagnosis import diagnosis_sections
 from freqsgd.report.page import Page, Section, Tile, opening
 from freqsgd.report.parts import (
+    Point,
+    course_chart,
     even_guess,
     made_with,
     runs_table,
     sample_words,
     settings_section,
     state_charts,
+    state_tile,
     text_words,
     title_of,
     trained_words,
@@ -49,7 +46,6 @@ from freqsgd.report.results import (
     Metric,
     Results,
     Run,
-    Standing,
     alike,
     best,
     best_standing,
@@ -71,7 +67,6 @@ from freqsgd.report.wording import (
     enumerate_words,
     megabytes,
     score,
-    size,
     spread,
     thousands,
     times,
@@ -204,7 +199,9 @@ def _is_known(results: Results, measure: Measure) -> bool:
 def comparison_page(results: Results) -> Page:
     """Return the page of runs over the same data, with their search and diagnosis."""
     kind, series = kind_of(results), series_of(results.runs)
-    sentences, notes = opening(_findings(results, kind), list(_caveats(results, kind)))
+    data = results.dataset.name or "unnamed data"
+    first = f"{trained_words(results, f'on {data}')}."
+    sentences, notes = opening([first], list(_caveats(results, kind)))
     return Page(
         _title(results),
         _tiles(results, kind),
@@ -297,7 +294,7 @@ def _tiles(results: Results, kind: Kind) -> list[Tile]:
         _best_tile(results, kind.outcome),
         _reach_tile(results, kind) if by_epoch else _distance_tile(results, kind.outcome, "sgd"),
         _distance_tile(results, kind.outcome, "adam"),
-        _state_tile(results, kind.outcome),
+        state_tile(*(representative(results, name, kind.outcome) for name in ("cfsgd", "adam"))),
     )
     return [tile for tile in tiles if tile is not None]
 
@@ -339,8 +336,13 @@ def _reach_tile(results: Results, kind: Kind) -> Tile | None:
         return Tile(title, "never", short)
     if not found.is_fair:
         return None
-    after = "" if reached.seconds is None else f"after {duration(reached.seconds)}; "
-    note = f"{after}{theirs.run.label}: {_place(theirs.epoch)}"
+    costs = [
+        times(reached.epoch, theirs.epoch.epoch, "fewer epochs", "more epochs", "as many epochs")
+    ]
+    if reached.seconds is not None and theirs.epoch.seconds is not None:
+        seconds = reached.seconds, theirs.epoch.seconds
+        costs.append(times(*seconds, "less time", "more time", "as much time"))
+    note = f"{enumerate_words(costs)}; {theirs.run.label}: {_place(theirs.epoch)}"
     return Tile(title, f"epoch {reached.epoch}", note)
 
 
@@ -360,131 +362,18 @@ def _distance_tile(results: Results, by: Measure, other: str) -> Tile | None:
     return Tile(title, sign + score(abs(distance)), note)
 
 
-def _state_tile(results: Results, by: Measure) -> Tile | None:
-    """The size of CF-SGD's state, beside Adam's if there is one."""
-    counting, adam = representative(results, "cfsgd", by), representative(results, "adam", by)
-    if counting is None or counting.state_bytes is None:
-        return None
-    note = ""
-    if adam is not None and adam.state_bytes is not None:
-        share = times(counting.state_bytes, adam.state_bytes, "less", "more", "as much")
-        note = f"{share}: {display_name('adam')} keeps {size(adam.state_bytes)}"
-    elif counting.parameter_bytes:
-        note = f"for {size(counting.parameter_bytes)} of weights"
-    return Tile(f"Optimizer state of {display_name('cfsgd')}", size(counting.state_bytes), note)
-
-
-# ---- sentences -----------------------------------------------------------------------------------
-
-
-def _findings(results: Results, kind: Kind) -> list[str]:
-    """What these results say in short; all else is in charts and tables."""
-    data = results.dataset.name or "unnamed data"
-    found = (
-        f"{trained_words(results, f'on {data}')}.",
-        _best_of_all(results, kind),
-        _against_sgd(results, kind),
-        _against_adam(results, kind.outcome),
-    )
-    return [sentence for sentence in found if sentence]
-
-
-def _when(epoch: Epoch) -> str:
-    """The place of an epoch in its run."""
-    words = f"in epoch {epoch.epoch}"
-    return words if epoch.seconds is None else f"{words} after {duration(epoch.seconds)}"
-
-
-def _best_of_all(results: Results, kind: Kind) -> str:
-    """Who reached the best value, when, and how far from the next."""
-    found = standings(results, kind.kept)
-    first = leaders(found, kind.kept)
-    if not first and results.splits.get("validation") == 0:
-        return "There is no validation split, so there are no validation scores."
-    if not first:
-        return f"No run got as far as a {kind.by.name}."
-    what, top = f"{kind.kept.extreme} {kind.by.name}", first[0]
-    if len(first) > 1:
-        places = enumerate_words(f"{one.label} {_reached(one, kind)}" for one in first)
-        return f"The {what}, {score(top.value)}, is shared: {places}."
-    sentence = f"{top.label} has the {what}, {score(top.value)} {_reached(top, kind)}"
-    second = leaders([one for one in found if one is not top], kind.kept)
-    if len(alike(results.runs)) == 1:
-        return f"{sentence}."
-    if not second:
-        return f"{sentence}; no other run got as far as a {kind.by.name}."
-    names = enumerate_words(one.label for one in second)
-    return f"{sentence}; next is {names} with {score(second[0].value)}."
-
-
-def _reached(standing: Standing, kind: Kind) -> str:
-    """When it was at its best; of several seeds, that the value is their mean."""
-    found = best(standing.middle, kind.by)
-    if standing.seeds == 1 and found is not None:
-        return _when(found.epoch)
-    return f"on average over {standing.seeds} seeds"
-
-
-def _gap(one: Best | Standing, other: Best | Standing) -> str:
-    """How far one is from another, and on which side."""
-    if one.value == other.value:
-        return "the same"
-    side = "higher" if one.value > other.value else "lower"
-    return f"{difference(one.value, other.value)} {side}"
-
-
-def _against_sgd(results: Results, kind: Kind) -> str:
-    """Epochs and seconds until CF-SGD reached what SGD reached."""
-    found = reach(results, kind)
-    if found is None:
-        return ""
-    counting, plain, reached = found.counting, found.plain, found.epoch
-    start = f"{plain.run.label} {_level(plain, kind)} {_when(plain.epoch)}"
-    if reached is None:
-        nearest = optimum(counting.run, kind.by) or counting
-        return (
-            f"{start}; {counting.run.label} did not get there in "
-            f"{counting.run.epochs[-1].epoch} epochs: its best is {score(nearest.value)}, "
-            f"{_gap(nearest, plain)}, {_when(nearest.epoch)}."
-        )
-    if not found.is_fair:
-        return f"{start}; {counting.run.label} got there {_when(reached)}."
-    costs = [
-        times(reached.epoch, plain.epoch.epoch, "fewer epochs", "more epochs", "as many epochs")
-    ]
-    if reached.seconds is not None and plain.epoch.seconds is not None:
-        costs.append(
-            times(reached.seconds, plain.epoch.seconds, "less time", "more time", "as much time")
-        )
-    return f"{start}; {counting.run.label} got there {_when(reached)}: {enumerate_words(costs)}."
-
-
-def _level(found: Best, kind: Kind) -> str:
-    """What a run reached; the epoch that was kept need not be its best."""
-    top = optimum(found.run, kind.by)
-    if top is None or top.value == found.value:
-        return f"reached its best {kind.by.name}, {score(found.value)},"
-    return f"ended with a {kind.by.name} of {score(found.value)}"
-
-
-def _against_adam(results: Results, by: Measure) -> str:
-    """The difference in quality to Adam."""
-    mine, theirs = best_standing(results, "cfsgd", by), best_standing(results, "adam", by)
-    if mine is None or theirs is None:
-        return ""
-    mean_of = "mean " if max(mine.seeds, theirs.seeds) > 1 else ""
-    return (
-        f"The {mean_of}{by.name} of {mine.label}, {score(mine.value)}, is "
-        f"{_gap(mine, theirs)}{' as' if mine.value == theirs.value else ' than'} "
-        f"that of {theirs.label}, {score(theirs.value)}."
-    )
-
-
 # ---- what to read with care ----------------------------------------------------------------------
 
 
 def _caveats(results: Results, kind: Kind) -> Iterator[str]:
     """What limits what the numbers can show."""
+    if not standings(results, kind.kept):
+        no_split = results.splits.get("validation") == 0
+        yield (
+            "There is no validation split, so there are no validation scores."
+            if no_split
+            else f"No run got as far as a {kind.by.name}."
+        )
     yield from filter(None, (_ending(run, kind.by) for run in results.runs))
     uneven = [run.label for run in results.runs if _speed_spread(run) > UNEVEN]
     if uneven:
@@ -555,75 +444,44 @@ def curve_charts(results: Results, kind: Kind, series: Sequence[Series]) -> list
     measures = {"validation": kind.by, "training-loss": TRAINING_LOSS}
     if kind.by is TRAINING_LOSS:
         del measures["validation"]
-    charts = (
-        _curve_chart(results, name, measure, kind, series) for name, measure in measures.items()
-    )
-    return [chart for chart in charts if chart is not None]
+    charts = []
+    for name, measure in measures.items():
+        courses = {run.label: _course(run, measure, kind) for run in results.runs}
+        chart = course_chart(
+            name,
+            measure.name,
+            courses,
+            series,
+            unit="epoch",
+            form=".4f",
+            levels=_levels(results, measure, courses),
+            note="The large marker is the epoch whose weights were kept.",
+        )
+        charts += [] if chart is None else [chart]
+    return charts
 
 
-def _curve_chart(
-    results: Results, name: str, measure: Metric, kind: Kind, series: Sequence[Series]
-) -> Chart | None:
-    """A measure by epoch: some markers to tell runs by, a large one at the epoch that was kept."""
-    rows: list[dict[str, Any]] = []
-    told = []
-    for run in results.runs:
-        own = [(epoch, value) for epoch in run.epochs if (value := measure.of(epoch)) is not None]
-        found = best(run, kind.by)
-        step = math.ceil(len(own) / MARKED) or 1
-        for order, (epoch, value) in enumerate(own):
-            is_kept = found is not None and epoch is found.epoch
-            row = {"run": run.label, "epoch": epoch.epoch, "value": value}
-            rows.append(row | {"size": LARGE if is_kept else SMALL * (order % step == 0)})
-            if epoch.seconds is not None:
-                rows[-1]["seconds"] = epoch.seconds
-        if own:
-            ends = (f"{score(value)} in epoch {epoch.epoch}" for epoch, value in (own[0], own[-1]))
-            told.append(f"{run.label} {', '.join(ends)}")
-    if not rows:
-        return None
-    last = [run.epochs[-1].seconds for run in results.runs if run.epochs]
-    timed = all("seconds" in row for row in rows)
+def _course(run: Run, measure: Metric, kind: Kind) -> list[Point]:
+    """A measure of a run, epoch by epoch."""
+    found = best(run, kind.by)
+    return [
+        Point(epoch.epoch, value, epoch.seconds, found is not None and epoch is found.epoch)
+        for epoch in run.epochs
+        if (value := measure.of(epoch)) is not None
+    ]
+
+
+def _levels(
+    results: Results, measure: Metric, courses: Mapping[str, Sequence[Point]]
+) -> list[Spec]:
+    """What the true probabilities score, or an even guess if a run was near it."""
     limit, guess = results.best_possible.get(measure.key), even_guess(results)
-    below = measure.higher_is_better
-    levels = [] if limit is None else level(limit, f"best possible: {score(limit)}", below=below)
-    if limit is None and guess is not None and guess < 1.1 * max(row["value"] for row in rows):
-        levels = level(guess, f"an even guess: {score(guess)}")
-    tips = [("run", "optimizer", ""), ("value", measure.name, ".4f"), ("epoch", "epoch", "d")]
-    spec = plot(
-        series,
-        rows,
-        axis("epoch", "epoch", whole=True, grid=False),
-        axis("value", padding=4),
-        *levels,
-        lines(),
-        points(sized=True),
-        tips=[*tips, *([("seconds", "seconds", ",.3~f")] if timed else [])],
-        seconds=seconds_axis(last) if timed else None,
-    )
-    return Chart(
-        name,
-        title=capitalized(measure.name),
-        spec=spec,
-        description=f"Line chart of the {measure.name}, one line per run: {'; '.join(told)}.",
-        note="The large marker is the epoch whose weights were kept.",
-        table=_curve_table(results, measure),
-    )
-
-
-def _curve_table(results: Results, measure: Metric) -> Table:
-    """Every point of the lines: value and second, by epoch and run."""
-    known = {(run.label, epoch.epoch): epoch for run in results.runs for epoch in run.epochs}
-    names = [run.label for run in results.runs]
-    head = ["Epoch", *(f"{label}{unit}" for label in names for unit in ("", ", s"))]
-    rows: list[list[str | None]] = []
-    for number in sorted({number for _, number in known}):
-        rows.append([str(number)])
-        for label in names:
-            epoch = known.get((label, number))
-            rows[-1].append(None if epoch is None else shown(measure.of(epoch), score))
-            rows[-1].append(None if epoch is None else shown(epoch.seconds, "{:.2f}".format))
-    return table(head, rows)
+    if limit is not None:
+        return level(limit, f"best possible: {score(limit)}", below=measure.higher_is_better)
+    values = [point.value for course in courses.values() for point in course]
+    if guess is not None and values and guess < 1.1 * max(values):
+        return level(guess, f"an even guess: {score(guess)}")
+    return []
 
 
 def class_charts(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,30 +11,32 @@ from msgspec.structs import replace
 from freqsgd.documents.results import Tried, Window
 from freqsgd.report.charts import (
     LARGE,
-    MARKED,
     SMALL,
     Chart,
     Series,
+    Spec,
     axis,
     level,
     lines,
     plot,
     points,
-    seconds_axis,
     series_of,
     with_room,
 )
 from freqsgd.report.page import Page, Section, Tile, opening
 from freqsgd.report.parts import (
     OPTION_NAMES,
+    Point,
+    course_chart,
     made_with,
     runs_table,
     settings_section,
     state_charts,
+    state_tile,
     title_of,
     trained_words,
 )
-from freqsgd.report.results import Results, Run, display_name, read_results
+from freqsgd.report.results import Results, Run, read_results
 from freqsgd.report.tables import Column, Table, shown, table
 from freqsgd.report.wording import (
     count_of,
@@ -45,7 +46,6 @@ from freqsgd.report.wording import (
     size,
     small_number,
     thousands,
-    times,
 )
 
 BASELINE = "adagrad"
@@ -64,7 +64,7 @@ SETTLED = 0.2  # of the examples: what lies before them may be cut off, being fa
 DEEPEST = 0.05  # NE above the best of an optimizer's rates that is shown
 LEAST_SPAN = 1e-4  # of an axis of scores
 
-Points = list[tuple[Window, float]]
+Courses = Mapping[str, Sequence[Point]]  # by label of the run
 
 
 @dataclass(frozen=True)
@@ -128,11 +128,19 @@ def _percent_apart(value: float | None, base: float | None) -> float | None:
     return None if value is None or not base else 100 * (value - base) / base
 
 
-def window_differences(run: Run, base: Run) -> Points:
+def course_of(run: Run, of: Callable[[Window], float | None]) -> list[Point]:
+    """Return a number of the windows of a run, where it is known."""
+    return [
+        Point(window.examples, value, window.seconds)
+        for window in run.windows
+        if (value := of(window)) is not None
+    ]
+
+
+def window_differences(run: Run, base: Run) -> list[Point]:
     """Return how many percent the NE of each window is above the baseline's of its examples."""
     bases = {window.examples: window.ne for window in base.windows}
-    found = ((each, _percent_apart(each.ne, bases.get(each.examples))) for each in run.windows)
-    return [(window, apart) for window, apart in found if apart is not None]
+    return course_of(run, lambda each: _percent_apart(each.ne, bases.get(each.examples)))
 
 
 def read_one_pass(document: Mapping[str, Any]) -> OnePass:
@@ -157,7 +165,9 @@ def _whole(run: Run) -> Run:
 def one_pass_page(found: OnePass) -> Page:
     """Return the page."""
     results, series = found.results, series_of(found.runs)
-    sentences, notes = opening(_findings(found), list(_caveats(found)))
+    stream = results.dataset.name or "a stream"
+    first = f"{trained_words(results, f'in one pass over {stream}')}."
+    sentences, notes = opening([first, MEANING], list(_caveats(found)))
     data = " ".join(filter(None, (_examples_words(found), _tables_words(found))))
     return Page(
         f"{title_of(results)}, in one pass",
@@ -193,17 +203,14 @@ def signed(apart: float) -> str:
     return f"{apart:+.3f}".replace("-", "\N{MINUS SIGN}")
 
 
-def _apart_words(apart: float) -> str:
-    """A difference in percent on its side."""
-    if apart == 0:
-        return "the same"
-    size_of = f"{abs(apart):.3f}%" if abs(apart) >= 0.0005 else "less than 0.001%"
-    return f"{size_of} {'higher' if apart > 0 else 'lower'}"
-
-
 def _tiles(found: OnePass) -> list[Tile]:
     """Tiles for what these runs hold, in order of importance."""
-    tiles = (_lowest_tile(found), _difference_tile(found), _state_tile(found), _speed_tile(found))
+    tiles = (
+        _lowest_tile(found),
+        _difference_tile(found),
+        state_tile(found.of_optimizer("cfsgd"), found.baseline),
+        _speed_tile(found),
+    )
     return [tile for tile in tiles if tile is not None]
 
 
@@ -231,20 +238,6 @@ def _difference_tile(found: OnePass) -> Tile | None:
     return Tile(title, f"{signed(apart)}%", f"{' against '.join(nes)}; below 0 is better")
 
 
-def _state_tile(found: OnePass) -> Tile | None:
-    """What CF-SGD keeps, beside what the baseline does."""
-    counting, base = found.of_optimizer("cfsgd"), found.baseline
-    if counting is None or counting.state_bytes is None:
-        return None
-    note = ""
-    if base is not None and base is not counting and base.state_bytes:
-        share = times(counting.state_bytes, base.state_bytes, "less", "more", "as much")
-        note = f"{share}: {base.label} keeps {size(base.state_bytes)}"
-    elif counting.parameter_bytes:
-        note = f"for {size(counting.parameter_bytes)} of weights"
-    return Tile(f"Optimizer state of {counting.label}", size(counting.state_bytes), note)
-
-
 def _speed_tile(found: OnePass) -> Tile | None:
     """How fast CF-SGD, or else the first run, went through the stream."""
     run = found.of_optimizer("cfsgd") or found.runs[0]
@@ -252,53 +245,6 @@ def _speed_tile(found: OnePass) -> Tile | None:
         return None
     learned = "" if run.examples is None else f"{thousands(run.examples)} in all; "
     return Tile(f"Examples/s of {run.label}", thousands(run.speed), f"{learned}reading included")
-
-
-def _findings(found: OnePass) -> list[str]:
-    """What these runs show in short; all else is in charts and tables."""
-    data = found.results.dataset.name or "a stream"
-    told = (
-        f"{trained_words(found.results, f'in one pass over {data}')}.",
-        _lowest(found),
-        _against_baseline(found),
-        MEANING if found.ranking else "",
-    )
-    return [sentence for sentence in told if sentence]
-
-
-def _lowest(found: OnePass) -> str:
-    """Who has the lowest NE, how far the others are."""
-    ranked = found.ranking
-    if not ranked:
-        return "No run has an NE."
-    ne, top = ranked[0]
-    if len(found.runs) == 1:
-        return f"{top.label} has an {found.ne_name} of {ne_score(ne)}."
-    first = [run.label for each, run in ranked if each == ne]
-    what = f"the lowest {found.ne_name}, {ne_score(ne)}"
-    if len(first) > 1:
-        return f"{enumerate_words(first)} share {what}."
-    others = [f"{run.label} {ne_score(each)}" for each, run in ranked[1:]]
-    then = f"; then {enumerate_words(others)}" if others else "; no other run has one"
-    return f"{top.label} has {what}{then}."
-
-
-def _against_baseline(found: OnePass) -> str:
-    """The differences in percent, and against whom they are."""
-    base = found.baseline
-    if base is None:
-        return ""
-    told = enumerate_words(
-        f"{run.label} {_apart_words(apart)}"
-        for run in found.runs
-        if (apart := found.difference(run)) is not None
-    )
-    words = f"The {found.ne_name} against that of {base.label}: {told}."
-    if base.optimizer == BASELINE:
-        return words
-    why = "has no NE" if found.of_optimizer(BASELINE) else "is not among the runs"
-    name = display_name(BASELINE)
-    return f"{words[:-1]} ({name} {why}, so differences are against {base.label})."
 
 
 def _examples_words(found: OnePass) -> str:
@@ -437,7 +383,7 @@ def ne_charts(found: OnePass, series: Sequence[Series]) -> list[Chart]:
                 apart,
                 series,
                 signed,
-                ("+.3f", "NE against it, %"),
+                "+.3f",
                 (0.0, ""),
                 f"On the same examples; below 0 is better than {base.label}. "
                 "The axis follows the runs that the legend shows.",
@@ -485,82 +431,52 @@ def _score_chart(
     note: str = "",
 ) -> Chart | None:
     """A score of the windows of all runs, over the examples seen."""
-    known = {
-        run.label: [(each, value) for each in run.windows if (value := of(each)) is not None]
-        for run in found.runs
-    }
+    courses = {run.label: course_of(run, of) for run in found.runs}
     note = f"Each batch was scored before it was learned. {note}".rstrip()
     show = f"{{:{form}}}".format
-    return _line_chart(name, title, known, series, show, (form, title), near, note)
+    return _line_chart(name, title, courses, series, show, form, near, note)
 
 
 def _line_chart(
     name: str,
     title: str,
-    known: Mapping[str, Points],
+    courses: Courses,
     series: Sequence[Series],
     show: Callable[[float], str],
-    tip: tuple[str, str],
+    form: str,
     near: tuple[float, str] | None,
     note: str,
 ) -> Chart | None:
     """Lines over examples, with a level if it is not far from them; what settles sets the axis."""
-    last = max((each[-1][0].examples for each in known.values() if each), default=0.0)
-    spans = {run: _span(each, SETTLED * last) for run, each in known.items() if each}
-    if not spans:
-        return None
+    last = max((course[-1].at for course in courses.values() if course), default=0.0)
+    spans = {run: _span(course, SETTLED * last) for run, course in courses.items() if course}
     ends = [end for span in spans.values() for end in span]
-    drawn: list[Any] = []
-    if near is not None and _is_near(near[0], ends):
+    levels: list[Spec] = []
+    if near is not None and ends and _is_near(near[0], ends):
         words = f"{near[1]}: {score(near[0])}" if near[1] else ""
-        drawn = level(near[0], words, below=True)
+        levels = level(near[0], words, below=True)
         spans = {run: [min(near[0], *span), max(near[0], *span)] for run, span in spans.items()}
     elif near is not None and near[1]:
         note += f" The {near[1]} level, {show(near[0])}, is off the axis."
-    rows = [
-        {"run": run, "examples": window.examples, "value": value}
-        | ({} if window.seconds is None else {"seconds": window.seconds})
-        | {"size": SMALL * (order % math.ceil(len(each) / MARKED) == 0)}
-        for run, each in known.items()
-        for order, (window, value) in enumerate(each)
-    ]
-    timed = all("seconds" in row for row in rows)
-    tips = [("run", "optimizer", ""), ("value", tip[1], tip[0]), ("examples", "examples", ",d")]
-    spec = plot(
-        series,
-        rows,
-        axis("examples", "examples", grid=False, format="~s"),
-        axis("value"),
-        *drawn,
-        lines(),
-        points(sized=True),
-        tips=[*tips, *([("seconds", "seconds", ",.3~f")] if timed else [])],
-        seconds=seconds_axis(each[-1][0].seconds for each in known.values() if each)
-        if timed
-        else None,
-        unit="examples",
-        spans=spans,
-    )
-    told = [
-        f"{run} {show(each[0][1])} at first, {show(each[-1][1])} at the end"
-        for run, each in known.items()
-        if each
-    ]
-    values = [value for each in known.values() for _, value in each]
-    return Chart(
+    values = [point.value for course in courses.values() for point in course]
+    return course_chart(
         name,
-        title=title,
-        spec=spec,
-        description=f"Line chart of {title}, one line per run: {'; '.join(told)}.",
-        note=note + _cut_off(spans, values, show),
-        table=_points_table(known, show),
+        title,
+        courses,
+        series,
+        unit="examples",
+        form=form,
+        show=show,
+        levels=levels,
+        spans=spans,
+        note=note + _cut_off(spans, values, show) if values else note,
     )
 
 
-def _span(each: Points, start: float) -> list[float]:
+def _span(course: Sequence[Point], start: float) -> list[float]:
     """The ends of what a line is at from ``start`` on; of all of it, if it ends before."""
-    values = [value for window, value in each if window.examples > start]
-    values = values or [value for _, value in each]
+    values = [point.value for point in course if point.at > start]
+    values = values or [point.value for point in course]
     return [min(values), max(values)]
 
 
@@ -579,24 +495,6 @@ def _cut_off(
     sides = (("below", low, min(values) < low), ("above", high, max(values) > high))
     beyond = " and ".join(f"{side} {show(end)}" for side, end, is_beyond in sides if is_beyond)
     return f" What lies {beyond} is not shown at first." if beyond else ""
-
-
-def _points_table(known: Mapping[str, Points], show: Callable[[float], str]) -> Table:
-    """Every point of the lines: value and second, by examples and run."""
-    found = {
-        (run, window.examples): (window, value)
-        for run, each in known.items()
-        for window, value in each
-    }
-    head = ["Examples", *(f"{run}{unit}" for run in known for unit in ("", ", s"))]
-    rows: list[list[str | None]] = []
-    for examples in sorted({examples for _, examples in found}):
-        rows.append([thousands(examples)])
-        for run in known:
-            window, value = found.get((run, examples), (None, None))
-            rows[-1].append(shown(value, show))
-            rows[-1].append(shown(window.seconds if window else None, "{:.2f}".format))
-    return table(head, rows)
 
 
 def _rate_charts(found: OnePass, series: Sequence[Series]) -> list[Chart]:

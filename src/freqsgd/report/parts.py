@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from freqsgd.documents.results import Model
 from freqsgd.report.charts import (
+    LARGE,
+    MARKED,
+    SMALL,
     Chart,
     Series,
+    Spec,
     axis,
     bars,
     labels,
     level,
+    lines,
     names_axis,
     plot,
+    points,
+    seconds_axis,
     series_of,
 )
-from freqsgd.report.page import Section, machine_words
+from freqsgd.report.page import Section, Tile, machine_words
 from freqsgd.report.results import Results, Run, alike, display_name
-from freqsgd.report.tables import Cell, Column, Table, sortable_table, table
-from freqsgd.report.wording import enumerate_words, size, small_number, thousands
+from freqsgd.report.tables import Cell, Column, Table, shown, sortable_table, table
+from freqsgd.report.wording import (
+    capitalized,
+    enumerate_words,
+    score,
+    size,
+    small_number,
+    thousands,
+    times,
+)
 
 LOSSES = {"softmax": "full softmax", "negative": "negative sampling"}
 ENDINGS = {
@@ -181,12 +197,127 @@ def made_with(results: Results) -> list[str]:
     return [*machine_words(results.machine), *([f"data: {source}"] if source else [])]
 
 
+# ---- lines over the run --------------------------------------------------------------------------
+
+
+class Point(NamedTuple):
+    """A value of a run after an epoch, or after so many examples."""
+
+    at: float
+    value: float
+    seconds: float | None
+    is_kept: bool = False  # the epoch whose weights were kept
+
+
+def course_chart(
+    name: str,
+    title: str,
+    courses: Mapping[str, Sequence[Point]],
+    series: Sequence[Series],
+    *,
+    unit: str,
+    form: str,
+    show: Callable[[float], str] = score,
+    levels: Sequence[Spec] = (),
+    spans: Mapping[str, Sequence[float]] | None = None,
+    note: str = "",
+) -> Chart | None:
+    """Return a chart of values by label of the run, over epochs or examples, or over seconds.
+
+    A line has few markers to tell it by, and a large one at the epoch that was kept.
+
+    Args:
+        name: of the chart
+        title: what the values are
+        courses: the values
+        series: all that is in the legend of the page
+        unit: "epoch" or "examples"
+        form: of values, in the language of d3
+        show: the same, as words
+        levels: layers below the lines
+        spans: by run, the ends of y that matter
+        note: below the chart
+    """
+    lists = {run: list(course) for run, course in courses.items() if course}
+    if not lists:
+        return None
+    rows = [
+        {"run": run, "at": point.at, "value": point.value}
+        | ({} if point.seconds is None else {"seconds": point.seconds})
+        | {
+            "size": LARGE
+            if point.is_kept
+            else SMALL * (order % math.ceil(len(course) / MARKED) == 0)
+        }
+        for run, course in lists.items()
+        for order, point in enumerate(course)
+    ]
+    timed = all("seconds" in row for row in rows)
+    tips = [("run", "optimizer", ""), ("value", title, form), ("at", unit, ",d")]
+    is_epoch = unit == "epoch"
+    spec = plot(
+        series,
+        rows,
+        axis("at", unit, whole=is_epoch, format="" if is_epoch else "~s", grid=False),
+        axis("value", padding=4),
+        *levels,
+        lines(),
+        points(sized=True),
+        tips=[*tips, ("seconds", "seconds", ",.3~f")] if timed else tips,
+        seconds=seconds_axis(each[-1].seconds for each in lists.values()) if timed else None,
+        unit="epochs" if is_epoch else unit,
+        spans=spans,
+    )
+    ends = (
+        f"{run} {show(course[0].value)} at first, {show(course[-1].value)} at the end"
+        for run, course in lists.items()
+    )
+    return Chart(
+        name,
+        title=capitalized(title),
+        spec=spec,
+        description=f"Line chart of the {title}, one line per run: {'; '.join(ends)}.",
+        note=note,
+        table=_course_table(unit, courses, show),
+    )
+
+
+def _course_table(
+    unit: str, courses: Mapping[str, Sequence[Point]], show: Callable[[float], str]
+) -> Table:
+    """Every point of the lines: value and second, by epoch or examples, and run."""
+    found = {(run, point.at): point for run, course in courses.items() for point in course}
+    head = [capitalized(unit), *(f"{run}{of}" for run in courses for of in ("", ", s"))]
+    rows: list[list[str | None]] = []
+    for at in sorted({at for _, at in found}):
+        rows.append([thousands(at)])
+        for run in courses:
+            point = found.get((run, at))
+            rows[-1].append(shown(point and point.value, show))
+            rows[-1].append(shown(point and point.seconds, "{:.2f}".format))
+    return table(head, rows)
+
+
 # ---- optimizer state -----------------------------------------------------------------------------
 
 
 def state_words(run: Run) -> str:
     """Return how much state a run kept."""
     return "not known" if run.state_bytes is None else size(run.state_bytes)
+
+
+def state_tile(counting: Run | None, other: Run | None) -> Tile | None:
+    """Return the size of CF-SGD's state, beside that of another optimizer."""
+    if counting is None or counting.state_bytes is None:
+        return None
+    note = ""
+    if other is not None and other is not counting and other.state_bytes is not None:
+        share = times(counting.state_bytes, other.state_bytes, "less", "more", "as much")
+        note = f"{share}: {display_name(other.optimizer)} keeps {size(other.state_bytes)}"
+    elif counting.parameter_bytes:
+        note = f"for {size(counting.parameter_bytes)} of weights"
+    title = f"Optimizer state of {display_name(counting.optimizer)}"
+    return Tile(title, size(counting.state_bytes), note)
 
 
 def state_charts(results: Results, series: Sequence[Series]) -> list[Chart]:
