@@ -83,7 +83,21 @@ class TextSettings:
             raise ValueError(f"windows must be full or all, got {self.windows!r}")
         if self.lr_decay not in ("constant", "linear", "epochs"):
             raise ValueError(f"lr_decay must be constant, linear or epochs, got {self.lr_decay!r}")
-        self._check_numbers()
+        # numpy's numbers become Python's, which JSON can hold
+        for name in (*_LEAST, "subsample", "max_norm"):
+            value = getattr(self, name)
+            if value is None and name in _MAY_BE_NONE:
+                continue
+            number = (
+                whole_number(name, value, _LEAST[name])
+                if name in _LEAST
+                else real_number(name, value)
+            )
+            object.__setattr__(self, name, number)
+        if not 0 <= self.subsample < 1:
+            raise ValueError(f"subsample must lie in [0, 1), got {self.subsample}")
+        if self.max_norm is not None and not 0 < self.max_norm < float("inf"):
+            raise ValueError(f"max_norm must be a number > 0, got {self.max_norm}")
         if self.max_norm is not None and self.loss == "negative":
             raise ValueError("max_norm goes with the loss softmax only")
 
@@ -104,21 +118,6 @@ class TextSettings:
         """Return how often a word may be counted at most, in samples and windows of words."""
         samples += words * 2 * self.window
         return samples * max(2 * self.window, 1 + self.negatives)
-
-    def _check_numbers(self) -> None:
-        """Refuse what is out of range; numpy's numbers become Python's, which JSON can hold."""
-        for name, least in _LEAST.items():
-            value = getattr(self, name)
-            if value is not None or name not in _MAY_BE_NONE:
-                object.__setattr__(self, name, whole_number(name, value, least))
-        for name in ("subsample", "max_norm"):
-            value = getattr(self, name)
-            if value is not None or name not in _MAY_BE_NONE:
-                object.__setattr__(self, name, real_number(name, value))
-        if not 0 <= self.subsample < 1:
-            raise ValueError(f"subsample must lie in [0, 1), got {self.subsample}")
-        if self.max_norm is not None and not 0 < self.max_norm < float("inf"):
-            raise ValueError(f"max_norm must be a number > 0, got {self.max_norm}")
 
 
 _RATES = {
@@ -165,25 +164,23 @@ def check_rule(rule: Rule, settings: TextSettings) -> None:
         raise DataError(f"count {rule.count!r} is for fm and deepfm: words count as they occur")
     if rule.weight_decay and not rule.facts.word_decay:
         raise DataError(f"weight_decay of word vectors does not go with {rule.optimizer}")
-    _check_loss(rule, settings.loss)
+    trained_by = {name: _trains(facts, settings.loss) for name, facts in OPTIMIZERS.items()}
+    if not trained_by[rule.optimizer]:
+        others = ", ".join(name for name, trains in trained_by.items() if trains)
+        if settings.loss == "negative" and _trains(rule.facts, "softmax"):
+            raise DataError(
+                f"{rule.optimizer} keeps numbers for every weight, and the loss negative updates "
+                f"rows by rules that keep one number a row at most: use {others}, or the loss "
+                "softmax"
+            )
+        raise DataError(
+            f"{rule.optimizer} does not train words with the loss {settings.loss}: use {others}"
+        )
     if rule.weight_decay and settings.loss == "negative":
         raise DataError(
             "weight_decay does not go with the loss negative, whose steps touch a few rows only: "
             "leave it out, or use the loss softmax"
         )
-
-
-def _check_loss(rule: Rule, loss: str) -> None:
-    """Refuse an optimizer that does not train word vectors with a loss."""
-    if _trains(rule.facts, loss):
-        return
-    others = ", ".join(name for name, facts in OPTIMIZERS.items() if _trains(facts, loss))
-    if loss == "negative" and _trains(rule.facts, "softmax"):
-        raise DataError(
-            f"{rule.optimizer} keeps numbers for every weight, and the loss negative updates rows "
-            f"by rules that keep one number a row at most: use {others}, or the loss softmax"
-        )
-    raise DataError(f"{rule.optimizer} does not train words with the loss {loss}: use {others}")
 
 
 def _trains(facts: Optimizer, loss: str) -> bool:

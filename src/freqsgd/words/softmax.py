@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -78,15 +77,19 @@ class SoftmaxEngine(WordEngine):
 
     def evaluate(self, text: Paragraphs) -> WordLosses:
         """Return the losses of a text, all of its words included; the model stays as it is."""
-        with torch.no_grad(), torch_threads(self.threads), _unchanged(self.model):
-            return self._add_up(text, self._losses)
+        vectors = self._input.detach()
+        before = None if self.model.max_norm is None else vectors.clone()
+        try:
+            with torch.no_grad(), torch_threads(self.threads):
+                return self._add_up(text, self._losses)
+        finally:
+            if before is not None:  # vectors are shortened when they are used
+                vectors.copy_(before)
 
     def _losses(self, samples: Samples) -> NDArray[np.float32]:
         hidden = self.model.hidden(torch.from_numpy(samples.inputs))
-        losses: NDArray[np.float32] = self._layer.losses(
-            hidden, samples.rows, samples.targets
-        ).numpy()
-        return losses
+        losses = self._layer.losses(hidden, samples.rows, samples.targets)
+        return np.asarray(losses.numpy())
 
     def _step(self, ids: Ids, starts: Ids, lr: float, epoch: int) -> float:
         samples = self._samples(ids, starts)
@@ -119,17 +122,6 @@ class SoftmaxEngine(WordEngine):
             self._optimizer.observe(self._input, inputs, len(samples))
             for table in self._outputs:
                 self._optimizer.observe(table, targets, len(samples))
-
-
-@contextmanager
-def _unchanged(model: WordModel) -> Iterator[None]:
-    """Undo that vectors are shortened when they are used."""
-    before = None if model.max_norm is None else model.input.weight.detach().clone()
-    try:
-        yield
-    finally:
-        if before is not None:
-            model.input.weight.detach().copy_(before)
 
 
 # Cross-entropy of a softmax over the vocabulary, without holding all of its logits.
@@ -257,16 +249,11 @@ class RowwiseAdagrad(Optimizer):
                 self.state[param]["sum"] = param.new_zeros(len(param))
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Update the tables from their gradients, which are dense."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Update the tables from their gradients, which are dense; a closure is not taken."""
         for group in self.param_groups:
             for param in group["params"]:
                 if param.grad is not None:
                     total = self.state[param]["sum"].add_(param.grad.square().mean(1))
                     rates = group["lr"] / (total.sqrt() + group["eps"])
                     param.addcmul_(param.grad, rates[:, None], value=-1)
-        return loss

@@ -185,15 +185,13 @@ class _Run(EpochRun):
                 stacklevel=2,
             )
         losses = self.engine.evaluate(corpus.test if best else _beginning(corpus.test, 0))
-        figures: dict[str, Any] = {
+        by_centre = losses.by_centre_frequency(corpus.counts)
+        return {
             "test_loss": _finite(losses.mean),
             "test_loss_by_frequency": _all_finite(losses.by_frequency(corpus.counts)),
+            **({"test_loss_by_centre_frequency": _all_finite(by_centre)} if by_centre else {}),
+            "similarity": word_similarity(corpus.words, self.model.vectors.numpy()) if best else {},
         }
-        by_centre = losses.by_centre_frequency(corpus.counts)
-        if by_centre is not None:
-            figures["test_loss_by_centre_frequency"] = _all_finite(by_centre)
-        vectors = self.model.vectors.numpy()
-        return {**figures, "similarity": word_similarity(corpus.words, vectors) if best else {}}
 
     def save_model(self, folder: Path, description: dict[str, Any]) -> None:
         save_words(folder, self.model, self.corpus.words, self.corpus.counts, description)
@@ -233,13 +231,27 @@ def check_text(corpus: Corpus, settings: TextSettings) -> None:
     shortest = 2 * settings.window + 1 if settings.windows == "full" else 2
     longest = _longest(corpus.train)
     if longest < shortest:
-        raise DataError(_too_short(corpus, shortest, longest))
+        advice = ["a smaller window", "windows all"] if shortest > 2 else []
+        rare = ""
+        if len(corpus.train.ids) < corpus.train.raw_words:
+            rare, advice = " after rare words were left out", ["a smaller min_count", *advice]
+        raise DataError(
+            f"no paragraph of {corpus.name} has the {shortest} words that a sample takes, the "
+            f"longest has {longest}{rare}: try {', '.join(advice) or 'whole sentences on a line'}"
+        )
     if settings.patience is not None and _longest(corpus.validation) < shortest:
         raise DataError(
             f"{corpus.name} has no text to validate on, by which patience chooses an epoch: give "
             "some, or leave patience out"
         )
-    _check_memory(len(corpus.words), settings.dim)
+    available, of_number = available_memory(), 2 * 4 * len(corpus.words)
+    if available is not None and of_number * settings.dim > available:
+        raise DataError(
+            f"vectors of {settings.dim:,} numbers for {len(corpus.words):,} words do not fit: they "
+            f"take {of_number * settings.dim / 1e9:.1f} GB, {available / 1e9:.1f} GB are available."
+            f" Use a smaller dimension (--dim {available // of_number} at most), fewer words or a "
+            "larger machine"
+        )
     for name in ("validation", "test"):
         text: Paragraphs = getattr(corpus, name)
         if text.raw_words and not len(text.ids):
@@ -249,18 +261,6 @@ def check_text(corpus: Corpus, settings: TextSettings) -> None:
                 DataWarning,
                 stacklevel=4,
             )
-
-
-def _check_memory(words: int, dim: int) -> None:
-    """Refuse two tables of vectors that do not fit."""
-    available, of_number = available_memory(), 2 * 4 * words
-    if available is not None and of_number * dim > available:
-        raise DataError(
-            f"vectors of {dim:,} numbers for {words:,} words do not fit: they take "
-            f"{of_number * dim / 1e9:.1f} GB, {available / 1e9:.1f} GB are available. Use a "
-            f"smaller dimension (--dim {available // of_number} at most), fewer words or a larger "
-            "machine"
-        )
 
 
 def within(settings: TextSettings, corpus: Corpus) -> TextSettings:
@@ -292,13 +292,3 @@ def blank_loss(words: int, settings: TextSettings) -> float:
 
 def _longest(text: Paragraphs) -> int:
     return int(np.diff(text.starts).max(initial=0))
-
-
-def _too_short(corpus: Corpus, shortest: int, longest: int) -> str:
-    found = f"no paragraph of {corpus.name} has the {shortest} words that a sample takes, the "
-    found += f"longest has {longest}"
-    advice = ["a smaller window", "windows all"] if shortest > 2 else []
-    if len(corpus.train.ids) < corpus.train.raw_words:
-        found += " after rare words were left out"
-        advice = ["a smaller min_count", *advice]
-    return f"{found}: try {', '.join(advice) or 'whole sentences on a line'}"
