@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from freqsgd.optim._base import FrequencyOptimizer, Group
+from freqsgd.optim._base import FrequencyOptimizer
 from freqsgd.optim._counting import present_weight, samples_seen
+from freqsgd.optim._options import Group
 from freqsgd.optim._plain import Update, wide
 
 

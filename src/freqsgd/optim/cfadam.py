@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.optim import Adam, AdamW
 from torch.optim.adamw import adamw
 
-from freqsgd.optim._base import Group
 from freqsgd.optim._counting import (
     COUNTER_KEYS,
     Batch,
@@ -22,6 +21,7 @@ from freqsgd.optim._counting import (
 )
 from freqsgd.optim._moments import PROBE, choose_probe, probe_of, rows_now, squares_of
 from freqsgd.optim._online import CountingOptimizer
+from freqsgd.optim._options import Group
 from freqsgd.optim._parameters import check_table, describe
 from freqsgd.optim._plain import Update, wide
 from freqsgd.rates import AdamLaw, check_ids, check_integers, number

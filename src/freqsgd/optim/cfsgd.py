@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from freqsgd.optim._base import Group, rates_at
+from freqsgd.optim._base import rates_at
 from freqsgd.optim._counting import Batch, samples_seen, state_from_counts
 from freqsgd.optim._online import CountingOptimizer, per_sample
+from freqsgd.optim._options import Group
 from freqsgd.optim._parameters import check_table
 from freqsgd.optim._plain import Update, wide
 

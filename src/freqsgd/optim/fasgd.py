@@ -9,8 +9,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from freqsgd.optim._base import FrequencyOptimizer, Group, rates_at
+from freqsgd.optim._base import FrequencyOptimizer, rates_at
 from freqsgd.optim._counting import COUNTER_KEYS, Batch, State
+from freqsgd.optim._options import Group
 from freqsgd.optim._parameters import Describe, check_table, describe
 from freqsgd.optim._plain import Update
 
