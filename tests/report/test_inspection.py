@@ -149,8 +149,8 @@ def test_fields_without_a_fit_and_with_one_token_are_a_marker():
 def test_promises_are_drawn_by_field_below_those_of_all():
     document = make_inspection(make_field("a", promise=make_promise(2, 4)), make_field("b"))
     rows = rows_of(document, "promise")
-    assert [row["error"] for row in rows if row["run"] == "median"] == [3, 2, 3]
-    assert [row["error"] for row in rows if row["run"] == "p90"] == [5, 4, 5]
+    assert [row["error"] for row in rows if row["run"] == "median token"] == [3, 2, 3]
+    assert [row["error"] for row in rows if row["run"] == "token rarer than 90%"] == [5, 4, 5]
     assert [plain(row["row"]) for row in rows[2::2]] == ["a", "b"]
 
 

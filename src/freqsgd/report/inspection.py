@@ -50,7 +50,7 @@ LARGE = 100  # tokens of a field, of which 1% is one at least
 MANY_ONCE = 0.5  # share of tokens seen once, beyond which little is known of them
 FEW_REASONS = 4  # that a sentence tells
 RATES = {"exponential": "tau", "polynomial": "nu"}
-SYMBOLS = {"median": "circle", "p90": "diamond"}
+NAMES = {"median": "median token", "p90": "token rarer than 90%"}
 TOKENS = {"median": "the median token", "p90": "the token that 90% of all are more frequent than"}
 COUNTER_EXAMPLE = (
     "A promise need not be a gain: on MovieLens-1M the median token is promised 5.9 times fewer "
@@ -69,7 +69,10 @@ OPTIMIZERS = series_of(
     [Named(each.name, each.label) for each in by_memory() if each.trains and each.stateful]
 )
 _CFSGD = next(one for one in OPTIMIZERS if one.optimizer == "cfsgd")
-PLACES = [Series(place, replace(_CFSGD.style, marker=symbol)) for place, symbol in SYMBOLS.items()]
+PLACES = [
+    Series(name, replace(_CFSGD.style, marker=marker))
+    for name, marker in zip(NAMES.values(), ("circle", "diamond"), strict=True)
+]
 
 
 def read_inspection(document: Mapping[str, Any]) -> Inspection:
@@ -452,16 +455,15 @@ def _promise_charts(inspection: Inspection) -> list[Chart]:
         promised.insert(0, ("all fields" + NOT_A_NAME, inspection.overall))
     rows = [
         {
-            "run": place,
+            "run": NAMES[place],
             "row": name,
-            "token": TOKENS[place],
             **structs.asdict(promise),
         }
         for name, pair in promised
         for place, promise in structs.asdict(pair).items()
     ]
     tips = [
-        ("token", "token", ""),
+        ("run", "token", ""),
         ("count", "seen", ",d"),
         ("error", "SGD's bound / FA-SGD's", ",.3~g"),
         ("iterations", "SGD's iterations / FA-SGD's", ",.3~g"),
