@@ -67,7 +67,7 @@ def test_the_overview_fits_a_screen_and_names_every_command():
     assert shown == list(COMMANDS)
 
 
-HEAVY = {"torch", "numba", "polars", "plotly", "matplotlib", "scipy", "sklearn"}
+HEAVY = {"torch", "numba", "polars", "jinja2", "vl_convert", "scipy", "sklearn"}
 
 
 def loaded_by_command(*arguments: str, whole: bool = False) -> set[str]:

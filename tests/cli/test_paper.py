@@ -15,8 +15,7 @@ from functools import partial
 
 import pytest
 
-pytest.importorskip("plotly", reason='needs plotly: pip install "freqsgd[cli]"')
-pytest.importorskip("matplotlib", reason='needs matplotlib: pip install "freqsgd[cli]"')
+pytest.importorskip("vl_convert", reason='needs vl-convert: pip install "freqsgd[cli]"')
 
 from freqsgd.cli import paper as command_module
 from freqsgd.cli.paper import print_paper

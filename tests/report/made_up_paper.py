@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from freqsgd.report.old.paper import read_paper
-from freqsgd.report.old.paper_charts import charts_of
-from freqsgd.report.old.paper_sections import render_paper
+from freqsgd.report.page import Page
+from freqsgd.report.paper import paper_page, read_paper
 from tests.report.made_up import make_results, make_study, make_tuned
 from tests.report.made_up_diagnosis import make_diagnosed
 from tests.report.made_up_inspection import make_field, make_inspection
@@ -143,7 +142,6 @@ def write_runs(folder: Path, documents: dict[str, Any] | None = None) -> None:
         path.with_name("report.html").write_text("<html>")
 
 
-def page_of(document: dict[str, Any], folder: Path) -> str:
-    """The page without its pictures, which take longer."""
-    paper = read_paper(document, folder)
-    return render_paper(paper, {each.name: charts_of(paper, each) for each in paper.figures})
+def page_of(document: dict[str, Any], folder: Path) -> Page:
+    """The page of a made-up paper."""
+    return paper_page(read_paper(document, folder))

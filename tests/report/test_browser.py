@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from freqsgd.report import write_report
+from tests.report.conftest import wait_until
 from tests.report.made_up import HOSTILE, make_results, make_run, make_study, make_tuned
 from tests.report.made_up_one_pass import make_one_pass, make_streamed
 from tests.report.made_up_text import make_text_results, make_text_run
-from tests.report.old.conftest import wait_until
 
 pytestmark = pytest.mark.ci
 

@@ -128,7 +128,7 @@ from freqsgd.errors import DataError
 from freqsgd.words import TextOptions, load_text
 
 options = TextOptions(path=sys.argv[1])
-sys.modules.update(dict.fromkeys(("polars", "safetensors", "typer", "rich", "plotly")))
+sys.modules.update(dict.fromkeys(("polars", "safetensors", "typer", "rich", "jinja2")))
 try:
     load_text(options)
 except DataError as error:

@@ -45,9 +45,12 @@ def write_paper(document: Mapping[str, Any], folder: Path) -> Path:
 
     The documents that it names are read from ``folder``; those that are missing are said to be.
     """
-    from freqsgd.report.old import write_paper as write_old
+    from freqsgd.report.page import write
+    from freqsgd.report.paper import paper_page, read_paper
 
-    return write_old(document, folder)
+    path = folder / "paper.html"
+    write(paper_page(read_paper(document, folder)), path)
+    return path
 
 
 def write_theory(document: Mapping[str, Any], folder: Path) -> Path:

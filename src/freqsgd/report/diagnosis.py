@@ -337,6 +337,7 @@ def _moments_chart(one: Moments, place: int, series: Sequence[Series]) -> Chart:
         for count, moment, field in one.points
     ]
     counts = [count for count, _, _ in one.points]
+    moments = [moment for _, moment, _ in one.points]
     fitted = []
     if last.slope is not None and last.intercept is not None:
         fitted = [
@@ -346,8 +347,8 @@ def _moments_chart(one: Moments, place: int, series: Sequence[Series]) -> Chart:
     spec = plot(
         series,
         rows,
-        axis("count", "CF-SGD's count", log=True, grid=False, format="~s"),
-        axis("moment", log=True, format=".0e"),
+        axis("count", "CF-SGD's count", log=True, grid=False, format="~s", domain=_ends(counts)),
+        axis("moment", log=True, format=".0e", domain=_ends(moments)),  # also if the run is hidden
         points(size=SMALL // 2, opacity=0.35),
         *(outline(fitted, strokeDash=[1, 0], strokeWidth=1.5) if fitted else []),
         tips=[("field", "field", ""), ("count", "counted", ",~r"), ("moment", "moment", ".3~g")],
@@ -486,6 +487,10 @@ def _error_chart(
         f"of the token's linear weight, per occurrence. Both axes are logarithmic.{FEW}",
         table=table(["Occurrences", "Tokens", *names], cells),
     )
+
+
+def _ends(values: Sequence[float]) -> list[float]:
+    return [min(values), max(values)]
 
 
 def _row(bucket: Bucket) -> dict[str, Any]:
