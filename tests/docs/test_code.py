@@ -1,17 +1,19 @@
 from __future__ import annotations
 
 import ast
-import json
 import os
 import re
-import subprocess
+import runpy
 import sys
+import traceback
 from importlib import import_module
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
 from tests.docs.pages import PAGES, blocks, name, python_blocks
+from tests.forks import fork
 
 OPTIONAL = {  # what a page speaks of, and the package that it takes
     "FMClassifier": "sklearn",
@@ -21,19 +23,6 @@ OPTIONAL = {  # what a page speaks of, and the package that it takes
     "load_text": "polars",
     "polars": "polars",
 }
-RUN = """
-import json, runpy, sys
-
-printed = {}
-
-def note(*values):
-    line = sys._getframe(1).f_lineno
-    printed[line] = printed.get(line, "") + " ".join(map(str, values)) + "\\n"
-
-runpy.run_path(sys.argv[1], {"print": note}, "__main__")  # what others print is not noted
-with open(sys.argv[2], "w") as file:
-    json.dump(printed, file)
-"""
 RUNNING = [page for page in PAGES if python_blocks(page, run=True)]
 MARKED = [page for page in PAGES if python_blocks(page, run=False)]
 
@@ -56,6 +45,24 @@ def said(code: str) -> dict[int, str]:
     return {number: text[1] for number, text in found.items() if text}
 
 
+def run(pipe: Connection, file: Path, folder: Path, environment: dict[str, str]) -> None:
+    """Send what each line printed, and the error that ended the page."""
+    os.chdir(folder)
+    os.environ.update(environment)
+    printed: dict[int, str] = {}
+
+    def note(*values: object) -> None:
+        line = sys._getframe(1).f_lineno
+        printed[line] = printed.get(line, "") + " ".join(map(str, values)) + "\n"
+
+    try:
+        runpy.run_path(str(file), {"print": note}, "__main__")  # what others print is not noted
+    except BaseException:
+        pipe.send((printed, traceback.format_exc()))
+    else:
+        pipe.send((printed, None))
+
+
 def write_files_that_pages_read(folder: Path) -> None:
     rows = [f"u{n % 50},i{n * n % 30},{n % 7},{(n + n * n) % 3 // 2}" for n in range(2000)]
     (folder / "clicks.csv").write_text("\n".join(["user,item,price,click", *rows]), "utf-8")
@@ -73,19 +80,17 @@ def test_code_runs_and_prints_what_the_page_says(page, tmp_path):
     folder = tmp_path / "here"
     folder.mkdir()
     write_files_that_pages_read(folder)
-    file, output = tmp_path / f"{page.stem}.py", tmp_path / "printed.json"
+    file = tmp_path / f"{page.stem}.py"
     file.write_text(code, "utf-8")
     single_rank = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, file, output],
-        cwd=folder,
-        env=os.environ | single_rank | {"FREQSGD_CACHE": str(tmp_path / "cache")},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    printed = {int(line): text.split() for line, text in json.loads(output.read_text()).items()}
-    assert printed == {line: text.split() for line, text in said(code).items()}
+    cache = {"FREQSGD_CACHE": str(tmp_path / "cache")}
+    process, pipe = fork(run, file, folder, single_rank | cache)
+    printed, error = pipe.recv()
+    process.join()
+    assert error is None, error
+    assert process.exitcode == 0
+    found = {line: text.split() for line, text in printed.items()}
+    assert found == {line: text.split() for line, text in said(code).items()}
 
 
 @pytest.mark.parametrize("page", MARKED, ids=name)

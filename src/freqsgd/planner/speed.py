@@ -29,6 +29,8 @@ def read_bench(path: Path | None = None) -> Bench | None:
     path = path or stored_bench()
     try:
         content = read_json(read_file(path), dict)
+    except DataError:
+        raise
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
