@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import traceback
 from collections.abc import Callable
@@ -76,6 +77,7 @@ class Ranks:
 
 def _serve(rank: int, world: int, pipe: Any) -> None:
     torch.set_num_threads(1)
+    gc.freeze()  # each optimizer searches all other objects for embedding modules
     while (job := pipe.recv()) is not None:
         function, args, meeting_point = job
         try:
