@@ -292,16 +292,6 @@ def test_the_dictionary_counts_what_it_takes_in():
         assert dict(zip(estimator.encoder_.texts()[field], seen, strict=True)) == expected
 
 
-def test_codes_beyond_the_counts_are_refused():
-    from freqsgd.tables.tokens import count_codes
-
-    counts = np.zeros(3, np.int64)
-    count_codes(np.int32([[0, 2], [-1, 2]]), counts)
-    assert counts.tolist() == [1, 0, 2]
-    with pytest.raises(IndexError):
-        count_codes(np.int32([[0, 3]]), counts)
-
-
 def test_parameters_stay_what_they_were_when_the_stream_began():
     X, y = clicks(60)
     estimator = FMClassifier(DIM, lr=1.0).partial_fit(X, y)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freqsgd.tables.tokens import UNKNOWN, TokenTable
+from freqsgd.tables.tokens import UNKNOWN, TokenTable, count_codes
 
 
 def first_seen(pairs):
@@ -98,3 +98,11 @@ def test_a_table_that_could_not_grow_is_whole_again_in_the_next_call(monkeypatch
 
 def _no_memory(*_):
     raise MemoryError
+
+
+def test_codes_beyond_the_counts_are_refused():
+    counts = np.zeros(3, np.int64)
+    count_codes(np.int32([[0, 2], [-1, 2]]), counts)
+    assert counts.tolist() == [1, 0, 2]
+    with pytest.raises(IndexError):
+        count_codes(np.int32([[0, 3]]), counts)
