@@ -16,6 +16,7 @@ from freqsgd.cli.app import app
 from freqsgd.cli.plan_size import quantity
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.planner import measure as measuring
+from freqsgd.planner.speed import read_bench
 from tests.planner.test_measure import TINY
 from tests.planner.test_speed import document
 
@@ -195,33 +196,32 @@ def test_memory_that_is_not_given_is_that_of_this_machine(monkeypatch: pytest.Mo
         run(command)
 
 
-def test_bench_keeps_what_plan_predicts_from(
+def test_bench_keeps_what_plan_predicts_from_and_a_quick_one_does_not_replace_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("freqsgd.planner.measure.FULL", replace(TINY, rounds=3))
-    monkeypatch.setattr("freqsgd.planner.measure.QUICK", TINY)
-    told = run("bench")
+    told = run("bench --threads 1")
     assert "FM, cfsgd" in told
     assert "quick: " not in told
-    assert str(tmp_path / "cache" / "bench.json") in told
-    assert planned("--features 2 --rows 10")["predictions"]
-    out = tmp_path / "elsewhere.json"
-    printed = run("bench --quick --json --threads 1 --out", out)
-    assert json.loads(printed) == json.loads(out.read_text())
-    assert json.loads(printed)["machine"]["threads"] == 1
-
-
-def test_a_quick_bench_does_not_replace_a_full_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("freqsgd.planner.measure.QUICK", TINY)
     kept = tmp_path / "cache" / "bench.json"
-    kept.parent.mkdir()
-    kept.write_text("of a full run")
+    assert str(kept) in told
+    assert planned("--features 2 --rows 10")["predictions"]
+    assert json.loads(kept.read_text())["machine"]["threads"] == 1
+
+    def measured(sizes: object, progress: object) -> object:
+        assert sizes is measuring.QUICK
+        return replace(found, quick=True)
+
+    found, before = read_bench(), kept.read_text()
+    assert found is not None
+    monkeypatch.setattr(measuring, "measure", measured)
+    out = tmp_path / "elsewhere.json"
+    printed = run("bench --quick --json --out", out)
+    assert json.loads(printed) == json.loads(out.read_text())
     told = run("bench --quick")
     assert "quick: tables this small fit the cache" in told
     assert "not kept: rates of --quick are only kept with --out" in told
-    assert kept.read_text() == "of a full run"
+    assert kept.read_text() == before
 
 
 def test_a_target_that_cannot_be_written_is_told_before_measuring(
