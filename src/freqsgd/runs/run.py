@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from torch import Tensor
 
@@ -21,28 +21,6 @@ from freqsgd.runs.checkpoint import MODEL
 from freqsgd.runs.resume import CHECKPOINT, check_same, in_parts, part_of, refusing_others, used_for
 
 __all__ = ["Interrupt", "Run", "check_loss", "constant_loss"]
-
-
-class AnyEngine(Protocol):
-    """An optimizer that takes steps on a model.
-
-    Attributes:
-        samples, steps: taken so far
-    """
-
-    samples: int
-    steps: int
-
-    @property
-    def state(self) -> dict[str, Tensor]:
-        """The optimizer's state, by name."""
-
-    @property
-    def state_bytes(self) -> int:
-        """Bytes of the optimizer's state."""
-
-    def load_state(self, state: dict[str, Tensor], samples: int, steps: int) -> None:
-        """Continue from a state that was saved."""
 
 
 class Run(ABC):
@@ -62,7 +40,9 @@ class Run(ABC):
         torch_threads: the number that torch's operators use, where the result depends on it
         progress: a dataclass for listeners, which a checkpoint keeps too
         record: one of the ``runs`` of ``results.json``
-        model, engine: the model and its optimizer, set by :meth:`begin`
+        model: set by :meth:`begin`, as is the engine
+        engine: trains the model; has ``samples``, ``steps``, ``state``, ``state_bytes`` and
+            ``load_state``
     """
 
     leads = True
@@ -71,7 +51,7 @@ class Run(ABC):
     progress: Any
     record: dict[str, Any]
     model: Any
-    engine: AnyEngine
+    engine: Any
 
     def __init__(
         self,
@@ -117,12 +97,12 @@ class Run(ABC):
     @property
     def samples(self) -> int:
         """Samples taken so far."""
-        return self.engine.samples
+        return int(self.engine.samples)
 
     @property
     def steps(self) -> int:
         """Steps taken so far."""
-        return self.engine.steps
+        return int(self.engine.steps)
 
     @property
     def keeps(self) -> str:
