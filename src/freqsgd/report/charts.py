@@ -279,12 +279,12 @@ def level(
     *,
     upright: bool = False,
     below: bool = False,
-    left: bool = False,
+    aside: bool = False,
 ) -> list[Spec]:
     """Return a line across the chart at a value of y, or of x if ``upright``, and its name.
 
-    The name stands at the end, above the line or ``below`` it; that of an upright line on top, from
-    there to the ``left`` or to the right.
+    The name stands at the end, above the line or ``below`` it; that of an upright line on top,
+    right of it, or at the right end of the chart if it is long (``aside``).
     """
     at, across = ("x", "y") if upright else ("y", "x")
     data = {"values": [{"level": value, "words": words}]}
@@ -294,17 +294,13 @@ def level(
     made: list[Spec] = [{**rule, "encoding": {**nowhere, at: position}}]
     if words:
         side = {"baseline": "top", "dy": 4} if below else {"baseline": "bottom", "dy": -4}
-        align = "left" if upright and not left else "right"
+        align = "left" if upright and not aside else "right"
         mark = {"type": "text", "style": "remark", "clip": False, "align": align, **side}
-        end = {"value": 0 if upright else "width"}
-        text = {"field": "words"}
-        made.append(
-            {
-                "mark": mark,
-                "data": data,
-                "encoding": {**nowhere, at: position, across: end, "text": text},
-            }
-        )
+        place: Spec = {at: position, across: {"value": 0 if upright else "width"}}
+        if aside:
+            place["x"] = {"value": "width"}
+        text = {**nowhere, **place, "text": {"field": "words"}}
+        made.append({"mark": mark, "data": data, "encoding": text})
     return made
 
 

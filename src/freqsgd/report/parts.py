@@ -341,13 +341,12 @@ def memory_charts(
         for label, count in states.items()
     ]
     longest = max([*known, weights])
-    of_weights = level(
-        weights, f"the model's weights: {size(weights)}", upright=True, left=2 * weights > longest
-    )
+    words_of_weights = f"dotted: the model's weights, {size(weights)}"
+    of_weights = level(weights, words_of_weights, upright=True, aside=True)
     spec = plot(
         series,
         rows,
-        axis("bytes", format="~s", domain=[0, 1.3 * longest or 1]),
+        axis("bytes", format="~s", domain=[0, 1.4 * longest or 1]),
         names_axis("run"),
         bars([("run", "optimizer", ""), ("words", "state", "")]),
         labels("words"),

@@ -265,7 +265,7 @@ def _sensitivity_chart(searches: Sequence[Search], series: Sequence[Series]) -> 
         rows,
         x,
         axis("y"),
-        points(cloud, opacity=0.3, size=SMALL // 2),
+        points(cloud, opacity=0.35),
         lines(),
         points(sized=True),
         tips=[("run", "optimizer", ""), ("y", "validation AUC", ".4f"), ("lr", "lr", ".3~g")],
