@@ -22,7 +22,7 @@ from freqsgd.tables.files import data_name, find_days, list_files, open_reader, 
 from freqsgd.tables.frames import code_frame
 from freqsgd.tables.hashing import HashEncoder
 from freqsgd.tables.readers import Reader
-from freqsgd.tables.samples import MalformedRows, read_samples
+from freqsgd.tables.samples import MalformedRows, read_files
 from freqsgd.tables.spec import DataOptions, parse_rows
 from freqsgd.tables.synthetic import generate_clicks
 from freqsgd.tables.tokens import TokenTable
@@ -107,9 +107,8 @@ def _tables(
     def read() -> Codes:
         malformed = MalformedRows(bad_rows)
         coder = Vocabulary(columns, table)
-        for reader, (_, before, share) in zip(readers, _with_shares(files), strict=True):
-            for samples in ahead(read_samples(reader, coder, malformed)):
-                yield samples.ids, before + share * samples.done
+        for samples in ahead(read_files(readers, coder, malformed)):
+            yield samples.ids, samples.done
         for message in malformed.messages():
             warnings.warn(message, DataWarning, stacklevel=2)
 

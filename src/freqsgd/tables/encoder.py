@@ -25,7 +25,7 @@ from freqsgd.tables.dialect import BY_NAME, Dialect
 from freqsgd.tables.fields import Field
 from freqsgd.tables.files import list_files, open_reader, refuse_parquet
 from freqsgd.tables.readers import Reader
-from freqsgd.tables.samples import Coder, MalformedRows, read_samples
+from freqsgd.tables.samples import Coder, MalformedRows, read_files
 from freqsgd.tables.tokens import TokenTable
 from freqsgd.tables.vocabulary import Lookup, known_table
 
@@ -167,9 +167,8 @@ class FileEncoder(ABC):
         for reader in readers:
             check_table(reader, self.columns)
         malformed, coder = MalformedRows(max_bad_rows), self.coder(path)
-        for reader in readers:
-            for samples in read_samples(reader, coder, malformed):
-                yield samples.ids
+        for samples in read_files(readers, coder, malformed):
+            yield samples.ids
         for message in malformed.messages() + coder.messages():
             warnings.warn(message, DataWarning, stacklevel=2)
 

@@ -35,7 +35,7 @@ from freqsgd.tables.fields import (
 )
 from freqsgd.tables.files import data_name, list_files, open_reader, refuse_parquet
 from freqsgd.tables.readers import Reader
-from freqsgd.tables.samples import MalformedRows, read_samples
+from freqsgd.tables.samples import MalformedRows, read_files
 from freqsgd.tables.vocabulary import Vocabulary, to_ids
 
 if TYPE_CHECKING:
@@ -145,11 +145,9 @@ def encode(request: Request, folder: Path, progress: Progress | None = None) -> 
         rows, warned = [writer.rows], []
         for files in request.parts[1:]:
             if files:
-                coder = encoder.coder(str(_place(files)))
-                for path in files:
-                    table = request.open(path)
-                    for samples in read_samples(table, coder, malformed, request.target):
-                        writer.write(samples)
+                coder, tables = encoder.coder(str(_place(files))), map(request.open, files)
+                for samples in read_files([*tables], coder, malformed, request.target):
+                    writer.write(samples)
                 warned += coder.messages()
                 if writer.rows == sum(rows):
                     raise DataError(f"{files[0]}: there are no rows")
@@ -199,15 +197,13 @@ def _encode_and_rank(
     files, columns, options = request.parts[0], request.columns, request.options
     min_count, place = options.min_count or 1, _place(files)
     vocabulary = Vocabulary(columns)
-    sizes = [path.stat().st_size for path in files]
-    for index, path in enumerate(files):
-        samples_of = read_samples(request.open(path), vocabulary, malformed, request.target)
-        for samples in ahead(samples_of):
-            vocabulary.count(samples.ids)
-            writer.write(samples)
-            if progress:
-                done = sum(sizes[:index]) + round(samples.done * sizes[index])
-                progress("encoding", done, sum(sizes))
+    size, tables = sum(path.stat().st_size for path in files), map(request.open, files)
+    chunks = read_files([*tables], vocabulary, malformed, request.target)
+    for samples in ahead(chunks):
+        vocabulary.count(samples.ids)
+        writer.write(samples)
+        if progress:
+            progress("encoding", round(samples.done * size), size)
     if writer.rows == 0:
         raise DataError(f"{place}: there are no rows")
     if writer.positives in (0, writer.rows):
@@ -218,7 +214,7 @@ def _encode_and_rank(
         )
     tokens, ids = vocabulary.rank(min_count)
     width = vocabulary.starts[-1]
-    del vocabulary, samples_of  # which hold every text
+    del vocabulary, chunks  # which hold every text
     writer.number(ids, width, progress)
     return Encoder(request.kind, columns, tokens, min_count, options.dialect)
 

@@ -145,6 +145,24 @@ def read_samples(
         )
 
 
+def read_files(
+    tables: Sequence[Reader],
+    coder: Coder,
+    malformed: MalformedRows,
+    target: Target | None = None,
+) -> Iterator[Chunk]:
+    """Read the samples of files one after the other, as ``read_samples`` does.
+
+    What is done is the part of the bytes of all files.
+    """
+    sizes = [table.path.stat().st_size for table in tables]
+    total, before = max(sum(sizes), 1), 0
+    for number, (table, size) in enumerate(zip(tables, sizes, strict=True)):
+        for chunk in read_samples(table, coder, malformed, target):
+            yield replace(chunk, file=number, done=(before + chunk.done * size) / total)
+        before += size
+
+
 def _with_categories(table: str, block: Block, columns: Sequence[Column]) -> Block:
     """Turn the values of categories and bags into those whose text is the token."""
     found = []
