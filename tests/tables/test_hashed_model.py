@@ -11,7 +11,7 @@ import pytest
 
 from freqsgd.errors import DataError
 from freqsgd.nn.fm import FM
-from freqsgd.recommender.folder import load_encoder, save_model
+from freqsgd.recommender.folder import ENCODER, load_encoder, save_model
 from freqsgd.recommender.predict import predict_file, predictor_for, probabilities
 from freqsgd.sklearn import FMClassifier
 from freqsgd.tables.hashing import HashEncoder, open_encoder
@@ -123,4 +123,4 @@ def test_encoders_that_do_not_fit(tmp_path, model, monkeypatch):
     ):
         path.write_text(json.dumps({**described, **changed}))
         with pytest.raises(DataError, match=message):
-            load_encoder(tmp_path / "model", model, {})
+            load_encoder(tmp_path / "model", model, {ENCODER: described["checksum"]})

@@ -157,7 +157,7 @@ def test_texts_are_respelled_alike_by_all_means():
 def test_words_of_text_are_left_as_they_are():
     table, codes = TokenTable(), np.empty((1, 2), np.int32)
     stops = np.array([[3, 8]], np.int32)
-    table.code_rows(b"3.0 True", stops, np.array([[0, 0], [0, 1]]), codes, add=True)
+    table.code_rows(b"3.0 True", stops, np.array([[0, 0], [0, 1], [0, 0]]), codes, add=True)
     assert table.texts(codes[0].astype(np.int64)).to_list() == ["3.0", "True"]
 
 
