@@ -14,7 +14,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "InspectionOptions": "freqsgd.inspection.sources",
+            "InspectionOptions": "freqsgd.inspection.options",
             "inspect_data": "freqsgd.inspection.document",
         },
     )
