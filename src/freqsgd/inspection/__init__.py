@@ -1,4 +1,4 @@
-"""What the tokens of some data are like, and what that promises; nothing is trained."""
+"""Token statistics of data, and what they promise; nothing is trained."""
 
 from typing import TYPE_CHECKING
 

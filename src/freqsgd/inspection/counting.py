@@ -40,7 +40,7 @@ class CountedField:
 
 @dataclass(frozen=True)
 class Counted:
-    """What was counted."""
+    """Counts of all fields."""
 
     name: str
     rows: int  # of text: words that are not rare

@@ -24,7 +24,7 @@ class InspectionOptions(TableOptions):
         numeric_rule: how numbers are put into bins: "log" or "quantiles"
         min_count: tokens that were seen less often count as one token, words are left out; None:
             what training takes, 10 for criteo, 50 for wikitext, 5 for other text, otherwise 1
-        dim: size of the vectors whose memory is reckoned
+        dim: size of the vectors whose memory is estimated
     """
 
     text: bool = False
@@ -34,7 +34,7 @@ class InspectionOptions(TableOptions):
 
     @property
     def is_text(self) -> bool:
-        """Whether words are looked at, not the columns of a table."""
+        """Whether words are inspected, not the columns of a table."""
         return self.text or (self.path is None and known_dataset(self.name).text)
 
     @property

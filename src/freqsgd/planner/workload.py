@@ -1,4 +1,4 @@
-"""How much memory tables and optimizers take, and how many hosts hold them."""
+"""Memory of tables and optimizers, and the number of hosts that hold them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CFSGD = Rule("cfsgd")
 
 @dataclass(frozen=True)
 class Workload:
-    """What is to be trained.
+    """The tables and batches of a training run.
 
     Args:
         tables: rows of the table of each feature
@@ -55,7 +55,7 @@ class Workload:
 
     @cached_property
     def alike(self) -> Counter[int]:
-        """How many tables have so many rows."""
+        """Number of tables by their rows."""
         return Counter(self.tables)
 
     @property

@@ -1,4 +1,4 @@
-"""How much better than SGD: by the error after equal iterations, or the iterations to equal error.
+"""Improvements over SGD: of the error after equal iterations, and of the iterations to equal error.
 
 Dividing the slow terms of Theorem 1's bound by those of Theorem 2's gives the ratio
 
@@ -94,7 +94,7 @@ def counting_condition(sigma2: ArrayLike, gap: float, L: float) -> bool:
 
 @dataclass(frozen=True)
 class Corollary:
-    """What Corollary 1, 2 or 3 says of a side whose tokens follow one of ``TAILS``.
+    """The claim of Corollary 1, 2 or 3 about a side whose tokens follow one of ``TAILS``.
 
     Attributes:
         applies: whether its conditions hold; the other side needs as many tokens and this rate

@@ -40,7 +40,7 @@ class Measured:
 
     @property
     def valid(self) -> Any:
-        """Which repetitions stayed in the ball."""
+        """Whether each repetition stayed in the ball."""
         return self.runs.left < 0
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What is to be simulated."""
+"""The settings of a simulation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_NUMBERS = 50_000_000  # of one array
 
 @dataclass(frozen=True)
 class Settings:
-    """Which problem, and how often and how long it is run.
+    """The problem, and how often and how long it is run.
 
     Args:
         tail: of the frequencies: "uniform", "exponential" or "polynomial"
@@ -81,28 +81,28 @@ class Settings:
 
     @property
     def falloff(self) -> float:
-        """The rate, or what it is if none is given."""
+        """The rate that is given, or else the default."""
         return _RATES[self.tail] if self.rate is None else real_number("rate", self.rate)
 
     @property
     def corollaries(self) -> tuple[Corollary, Corollary]:
-        """What the paper guarantees to users and to items."""
+        """The corollaries about users and about items."""
         users = corollary(self.tail, self.users, self.falloff)
         return users, corollary(self.tail, self.items, self.falloff)
 
     @property
     def ranks(self) -> NDArray[np.int64]:
-        """Of all tokens among those of their side, from 1 on: users first, as everywhere."""
+        """Ranks of all tokens among those of their side, from 1 on: users first, as everywhere."""
         return np.concatenate([np.arange(1, self.users + 1), np.arange(1, self.items + 1)])
 
     @property
     def sides(self) -> NDArray[np.int64]:
-        """Of all tokens: 0 is a user, 1 is an item."""
+        """The side of each token: 0 is a user, 1 is an item."""
         return np.repeat([0, 1], [self.users, self.items])
 
     @property
     def tops(self) -> NDArray[np.bool_]:
-        """Which tokens the paper calls top tokens."""
+        """Whether each token is one of the paper's top tokens."""
         return self.ranks <= np.array([each.top for each in self.corollaries])[self.sides]
 
     @property

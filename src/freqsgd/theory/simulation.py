@@ -50,7 +50,7 @@ class Problem:
 
     @property
     def users(self) -> int:
-        """How many tokens are users."""
+        """Number of tokens that are users."""
         return len(self.pairs)
 
     @cached_property
@@ -194,7 +194,7 @@ def _sigmoid(x: Array) -> Array:
 
 @dataclass(frozen=True)
 class Method:
-    """How an iteration moves the rows of the pair that it drew.
+    """The rule by which an iteration moves the rows of the pair that it drew.
 
     Args:
         optimizer: "sgd" or "fasgd" (Algorithm 1: a step size for each token), "cfsgd" (Algorithm 2:
@@ -225,7 +225,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Runs:
-    """What repetitions of one method came to."""
+    """Results of the repetitions of one method."""
 
     iterates: Array  # (outputs, repetitions, tokens, dim)
     counts: NDArray[np.int64]  # (repetitions, tokens): how often CF-SGD saw them

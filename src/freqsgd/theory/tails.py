@@ -287,7 +287,7 @@ class SplitCounts:
 
     @property
     def unevenness(self) -> float:
-        """By how many standard errors the mean rank of the second half is below the middle one.
+        """Standard errors by which the mean rank of the second half is below the middle one.
 
         Of equally frequent tokens every rank is equally likely, also where some are never seen.
         """
