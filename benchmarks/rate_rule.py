@@ -64,7 +64,7 @@ def main() -> None:
         good = tried.rates[tried.aucs >= tried.best - 0.002]
         found = learning_rates(len(data.fields))
         ends = []
-        for lr in (found["low"], found["high"]):
+        for lr in (found.low, found.high):
             auc = fit(data, Rule("cfsgd", lr), settings)[1]["best_val_auc"] or 0.5
             ends.append(f"{lr:g}: {auc:.4f} ({auc - tried.best:+.4f})")
         print(
