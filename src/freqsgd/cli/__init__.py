@@ -13,17 +13,7 @@ __all__ = ["main"]
 
 _INTERRUPTED = 130  # as shells report a program that Ctrl-C has ended
 _TOLD = "freqsgd: interrupted"
-_OURS = (
-    "click",
-    "jinja2",
-    "jinja2",
-    "vl_convert",
-    "polars",
-    "rich",
-    "safetensors",
-    "typer",
-    "vl_convert",
-)
+_OURS = ("click", "jinja2", "polars", "rich", "safetensors", "typer", "vl_convert")
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
