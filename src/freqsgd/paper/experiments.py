@@ -73,10 +73,10 @@ CLICKS = "16 features and 2 million generated examples instead of 800 and 25 bil
 RUNS = {
     "ml-tokens": Run(
         "tokens of MovieLens-1M",
-        quick=Way("inspect --dataset movielens-1m", 6, 30),
+        quick=Way("inspect --dataset movielens-1m", 6, 60),
         full=Way("inspect --dataset movielens-1m", 8, 60),
         data="movielens-1m",
-        stand_in=Way("inspect --dataset synthetic", 6, 30),
+        stand_in=Way("inspect --dataset synthetic", 6, 60),
     ),
     "ml-fm": Run(
         "FM on MovieLens-1M",
@@ -139,23 +139,23 @@ RUNS = {
     ),
     "criteo-tokens": Run(
         "tokens of Criteo",
-        quick=Way("inspect --dataset criteo", 8, 30),
+        quick=Way("inspect --dataset criteo", 8, 60),
         full=Way("inspect --dataset criteo", 100, 600),
         data="criteo",
     ),
     "theory-exponential": Run(
         "theorems, exponential tail",
-        quick=Way("theory --tail exponential", 17, 45),
+        quick=Way("theory --tail exponential", 17, 90),
         full=Way("theory --tail exponential --iterations 4000000", 400, HOUR),
     ),
     "theory-polynomial": Run(
         "theorems, polynomial tail",
-        quick=Way("theory --tail polynomial", 12, 45),
+        quick=Way("theory --tail polynomial", 12, 90),
         full=Way("theory --tail polynomial --iterations 4000000", 400, HOUR),
     ),
     "theory-uniform": Run(
         "theorems, uniform tokens",
-        quick=Way("theory --tail uniform --repetitions 40", 8, 30),
+        quick=Way("theory --tail uniform --repetitions 40", 8, 60),
         full=Way("theory --tail uniform", 60, HOUR),
     ),
 }
