@@ -25,7 +25,7 @@ from freqsgd.report.diagnosis import diagnosis_sections
 from freqsgd.report.page import Page, Section, Tile, opening
 from freqsgd.report.parts import (
     Point,
-    course_chart,
+    course_charts,
     even_guess,
     made_with,
     runs_table,
@@ -444,10 +444,10 @@ def curve_charts(results: Results, kind: Kind, series: Sequence[Series]) -> list
     measures = {"validation": kind.by, "training-loss": TRAINING_LOSS}
     if kind.by is TRAINING_LOSS:
         del measures["validation"]
-    charts = []
+    charts: list[Chart] = []
     for name, measure in measures.items():
         courses = {run.label: _course(run, measure, kind) for run in results.runs}
-        chart = course_chart(
+        charts += course_charts(
             name,
             measure.name,
             courses,
@@ -457,7 +457,6 @@ def curve_charts(results: Results, kind: Kind, series: Sequence[Series]) -> list
             levels=_levels(results, measure, courses),
             note="The large marker is the epoch whose weights were kept.",
         )
-        charts += [] if chart is None else [chart]
     return charts
 
 

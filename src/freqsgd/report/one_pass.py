@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from msgspec.structs import replace
@@ -27,7 +28,7 @@ from freqsgd.report.page import Page, Section, Tile, opening
 from freqsgd.report.parts import (
     OPTION_NAMES,
     Point,
-    course_chart,
+    course_charts,
     made_with,
     runs_table,
     settings_section,
@@ -59,6 +60,7 @@ PASS_NAMES = {
     "checkpoint_examples": "Examples between checkpoints",
     "evaluation_days": "Days for evaluation",
 }
+SCORED = "Each batch was scored before it was learned."
 LEAST_WINDOWS = 3  # that make a line over the run
 SETTLED = 0.2  # of the examples: what lies before them may be cut off, being far worse
 DEEPEST = 0.05  # NE above the best of an optimizer's rates that is shown
@@ -168,18 +170,21 @@ def one_pass_page(found: OnePass) -> Page:
     stream = results.dataset.name or "a stream"
     first = f"{trained_words(results, f'in one pass over {stream}')}."
     sentences, notes = opening([first, MEANING], list(_caveats(found)))
+    few = _few_windows(found)
     data = " ".join(filter(None, (_examples_words(found), _tables_words(found))))
     return Page(
         f"{title_of(results)}, in one pass",
         _tiles(found),
         sentences,
         [
-            Section("NE over the run", ne_charts(found, series), remarks=_few_windows(found)),
+            Section("NE over the run", [] if few else ne_charts(found, series), remarks=few),
             Section("All runs", tables=[_runs_table(found)]),
             Section("Read with care", remarks=notes),
             Section("NE by day", tables=_days_tables(found)),
             Section("Learning rates", _rate_charts(found, series)),
-            Section("Calibration and AUC over the run", _other_charts(found, series)),
+            Section(
+                "Calibration and AUC over the run", [] if few else _other_charts(found, series)
+            ),
             Section("Optimizer state", state_charts(results, series)),
             Section("Files left out", tables=_files_tables(found)),
             settings_section(results, data, "Examples of a batch", names=OPTION_NAMES | PASS_NAMES),
@@ -369,97 +374,70 @@ def _few_windows(found: OnePass) -> list[str]:
 
 def ne_charts(found: OnePass, series: Sequence[Series]) -> list[Chart]:
     """Return NE against the baseline, of all examples so far, and by window."""
-    if _few_windows(found):
-        return []
     limit = found.results.best_possible.get("train_ne")
     best = None if limit is None else (limit, "best possible")
-    base, charts = found.baseline, []
-    if base is not None:
+    charts = []
+    if base := found.baseline:
         apart = {run.label: window_differences(run, base) for run in found.runs if run is not base}
-        charts.append(
-            _line_chart(
-                "difference",
-                f"NE of each window against {base.label}, in percent",
-                apart,
-                series,
-                signed,
-                "+.3f",
-                (0.0, ""),
-                f"On the same examples; below 0 is better than {base.label}. "
-                "The axis follows the runs that the legend shows.",
-            )
+        title = f"NE of each window against {base.label}, in percent"
+        note = (
+            f"On the same examples; below 0 is better than {base.label}. "
+            "The axis follows the runs that the legend shows."
         )
-    scores: list[tuple[str, str, Callable[[Window], float | None]]] = [
-        ("lifetime-ne", "NE of all examples so far", lambda one: one.lifetime_ne),
-        ("window-ne", "NE of each window", lambda one: one.ne),
-    ]
-    charts += [
-        _score_chart(found, name, title, of, series, ".5f", best) for name, title, of in scores
-    ]
-    return [chart for chart in charts if chart is not None]
+        charts += _window_charts("difference", title, apart, series, "+.3f", (0.0, ""), note)
+    for name, title, key in (
+        ("lifetime-ne", "NE of all examples so far", "lifetime_ne"),
+        ("window-ne", "NE of each window", "ne"),
+    ):
+        charts += _window_charts(name, title, _courses(found, key), series, ".5f", best)
+    return charts
 
 
 def _other_charts(found: OnePass, series: Sequence[Series]) -> list[Chart]:
     """What else is measured by window."""
-    if _few_windows(found):
-        return []
-    sums = "Sum of predicted probabilities over the number of positives: 1 is right."
-    charts = (
-        _score_chart(
-            found,
-            "calibration",
-            "Calibration of each window",
-            lambda one: one.calibration,
-            series,
-            ".3f",
-            (1.0, ""),
-            sums,
-        ),
-        _score_chart(found, "auc", "AUC of each window", lambda one: one.auc, series, ".4f"),
-    )
-    return [chart for chart in charts if chart is not None]
+    note = f"{SCORED} Sum of predicted probabilities over the number of positives: 1 is right."
+    title = "Calibration of each window"
+    right = _courses(found, "calibration")
+    auc = _courses(found, "auc")
+    return [
+        *_window_charts("calibration", title, right, series, ".3f", (1.0, ""), note),
+        *_window_charts("auc", "AUC of each window", auc, series, ".4f"),
+    ]
 
 
-def _score_chart(
-    found: OnePass,
-    name: str,
-    title: str,
-    of: Callable[[Window], float | None],
-    series: Sequence[Series],
-    form: str,
-    near: tuple[float, str] | None = None,
-    note: str = "",
-) -> Chart | None:
-    """A score of the windows of all runs, over the examples seen."""
-    courses = {run.label: course_of(run, of) for run in found.runs}
-    note = f"Each batch was scored before it was learned. {note}".rstrip()
-    show = f"{{:{form}}}".format
-    return _line_chart(name, title, courses, series, show, form, near, note)
+def _courses(found: OnePass, key: str) -> Courses:
+    """A score of the windows of all runs."""
+    return {run.label: course_of(run, attrgetter(key)) for run in found.runs}
 
 
-def _line_chart(
+def _window_charts(
     name: str,
     title: str,
     courses: Courses,
     series: Sequence[Series],
-    show: Callable[[float], str],
     form: str,
-    near: tuple[float, str] | None,
-    note: str,
-) -> Chart | None:
+    near: tuple[float, str] | None = None,
+    note: str = SCORED,
+) -> list[Chart]:
     """Lines over examples, with a level if it is not far from them; what settles sets the axis."""
-    last = max((course[-1].at for course in courses.values() if course), default=0.0)
+
+    def show(value: float) -> str:
+        return format(value, form).replace("-", "\N{MINUS SIGN}")
+
+    if not any(courses.values()):
+        return []
+    last = max(course[-1].at for course in courses.values() if course)
     spans = {run: _span(course, SETTLED * last) for run, course in courses.items() if course}
     ends = [end for span in spans.values() for end in span]
     levels: list[Spec] = []
-    if near is not None and ends and _is_near(near[0], ends):
+    if near is not None and _is_near(near[0], ends):
         words = f"{near[1]}: {score(near[0])}" if near[1] else ""
         levels = level(near[0], words, below=True)
         spans = {run: [min(near[0], *span), max(near[0], *span)] for run, span in spans.items()}
     elif near is not None and near[1]:
         note += f" The {near[1]} level, {show(near[0])}, is off the axis."
     values = [point.value for course in courses.values() for point in course]
-    return course_chart(
+    return course_charts(
         name,
         title,
         courses,
@@ -469,7 +447,7 @@ def _line_chart(
         show=show,
         levels=levels,
         spans=spans,
-        note=note + _cut_off(spans, values, show) if values else note,
+        note=note + _cut_off(spans, values, show),
     )
 
 

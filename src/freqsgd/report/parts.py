@@ -209,7 +209,7 @@ class Point(NamedTuple):
     is_kept: bool = False  # the epoch whose weights were kept
 
 
-def course_chart(
+def course_charts(
     name: str,
     title: str,
     courses: Mapping[str, Sequence[Point]],
@@ -221,7 +221,7 @@ def course_chart(
     levels: Sequence[Spec] = (),
     spans: Mapping[str, Sequence[float]] | None = None,
     note: str = "",
-) -> Chart | None:
+) -> list[Chart]:
     """Return a chart of values by label of the run, over epochs or examples, or over seconds.
 
     A line has few markers to tell it by, and a large one at the epoch that was kept.
@@ -240,7 +240,7 @@ def course_chart(
     """
     lists = {run: list(course) for run, course in courses.items() if course}
     if not lists:
-        return None
+        return []
     rows = [
         {"run": run, "at": point.at, "value": point.value}
         | ({} if point.seconds is None else {"seconds": point.seconds})
@@ -272,14 +272,16 @@ def course_chart(
         f"{run} {show(course[0].value)} at first, {show(course[-1].value)} at the end"
         for run, course in lists.items()
     )
-    return Chart(
-        name,
-        title=capitalized(title),
-        spec=spec,
-        description=f"Line chart of the {title}, one line per run: {'; '.join(ends)}.",
-        note=note,
-        table=_course_table(unit, courses, show),
-    )
+    return [
+        Chart(
+            name,
+            title=capitalized(title),
+            spec=spec,
+            description=f"Line chart of the {title}, one line per run: {'; '.join(ends)}.",
+            note=note,
+            table=_course_table(unit, courses, show),
+        )
+    ]
 
 
 def _course_table(
