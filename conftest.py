@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import torch
+import torch._dynamo  # which the first step of an optimizer imports, with warnings
 from hypothesis import settings
 
 import freqsgd

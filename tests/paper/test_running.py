@@ -246,8 +246,11 @@ def test_killing_the_parent_ends_the_child_and_the_next_call_goes_on(tmp_path):
 def test_ctrl_c_stops_the_child_with_a_checkpoint_and_the_next_call_goes_on(tmp_path):
     out = tmp_path / "out"
     parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(out)], cwd=ROOT, stderr=subprocess.PIPE
-    )
+        [sys.executable, "-c", PARENT, str(out)],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # which programs in the background ignore otherwise
     child = wait_for_child(out, parent)
     assert os.getsid(child) != os.getsid(parent.pid)  # a terminal's Ctrl-C does not reach it
     parent.send_signal(signal.SIGINT)
