@@ -235,7 +235,20 @@ def every_object(value: Any) -> list[dict[str, Any]]:
 def test_pictures_hold_one_or_many_charts_and_are_the_same_bytes_each_time():
     pytest.importorskip("vl_convert", reason='needs vl-convert: pip install "freqsgd[cli]"')
     charts = list(charts_of(make_results(make_run("sgd", optimizer="<b>&lion"))).values())
-    one, many = picture(charts[:1]), picture(charts, "All of them")
+    one, many = picture(charts[:1]), picture(charts)
     assert one.startswith(b"\x89PNG")
     assert many.startswith(b"\x89PNG")
     assert picture(charts[:1]) == one
+
+
+def test_a_picture_of_many_charts_has_each_run_in_its_colour(monkeypatch):
+    pytest.importorskip("vl_convert", reason='needs vl-convert: pip install "freqsgd[cli]"')
+    drawn = []
+    monkeypatch.setattr("vl_convert.vegalite_to_png", lambda spec, scale: drawn.append(spec))
+    one = charts_of(make_results(make_run("sgd"), make_run("adam")))["validation"]
+    other = charts_of(make_results())["validation"]
+    picture([one, other])
+    colours = [colours_of(Chart("", "", panel, "")) for panel in drawn[0]["concat"]]
+    assert colours[0] == colours[1]
+    assert colours_of(one).items() <= colours[0].items()
+    assert colours_of(other) == dict(colours[0])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -59,7 +60,6 @@ SIZES = ((1, 1, 600, 1.0), (4, 2, 440, 1.0), (9, 3, 330, 0.75), (math.inf, 5, 22
 # Text that a row tells. As "nominal", Vega-Lite 6.4 does not find that of the nearest row.
 AS_TEXT = {"type": "quantitative", "formatType": "toString"}
 IS_DECADE = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-6"
-OF_PAGE = ("$schema", "usermeta", "params")  # parts of a specification
 RESOLUTION = 2  # pixels of a picture per pixel of a page
 
 
@@ -506,23 +506,23 @@ def variable(colour: str) -> str:
     return f"var(--c-{colour.removeprefix('#')})"
 
 
-def picture(charts: Sequence[Chart], title: str = "") -> bytes:
+def picture(charts: Sequence[Chart]) -> bytes:
     """Return charts as one PNG image, with their titles and one legend."""
     from vl_convert import vegalite_to_png
 
     _, columns, width, scale = next(size for size in SIZES if len(charts) <= size[0])
-    panels = []
-    for chart in charts:
-        panel = {**chart.spec, "width": width, "height": round(scale * chart.spec["height"])}
+    panels = [deepcopy(chart.spec) for chart in charts]
+    _share_styles(panels)
+    for panel, chart in zip(panels, charts, strict=True):
+        panel |= {"width": width, "height": round(scale * panel["height"])}
         panel["title"] = shortened(chart.title, round(width / 7))
         panel["layer"] = [each for each in panel["layer"] if each.get("name") != "pointer"]
-        if "spans" in panel.get("usermeta", {}):
+        if "spans" in panel.pop("usermeta", {}):
             ends = [param["value"] for param in panel["params"][1:]]
-            y = panel["encoding"]["y"]
-            y = {**y, "scale": {**y["scale"], "domain": ends}}
-            panel["encoding"] = {**panel["encoding"], "y": y}
-        panels.append({key: panel[key] for key in panel if key not in OF_PAGE})
-    spec: Spec = {
+            panel["encoding"]["y"]["scale"]["domain"] = ends
+        del panel["$schema"], panel["params"]
+    legend = {**PICTURE_CONFIG["legend"], "orient": "bottom", "columns": 4}
+    spec = {
         "$schema": charts[0].spec["$schema"],
         "params": charts[0].spec["params"][:1],
         "concat": panels,
@@ -530,9 +530,23 @@ def picture(charts: Sequence[Chart], title: str = "") -> bytes:
         "spacing": 24,
         "config": {
             **PICTURE_CONFIG,
-            "legend": {**PICTURE_CONFIG["legend"], "orient": "bottom", "columns": 4},
+            "legend": legend,
         },
     }
-    if title:
-        spec["title"] = {"text": title, "fontSize": 15}
     return vegalite_to_png(spec, scale=RESOLUTION)
+
+
+def _share_styles(panels: Sequence[Spec]) -> None:
+    """Tell all panels the styles of all runs: a picture has one legend and one scale of colours."""
+    scales = [
+        (channel, entry["scale"])
+        for panel in panels
+        for each in panel["layer"]
+        for channel, entry in each["encoding"].items()
+        if channel in ("color", "strokeDash", "shape") and entry
+    ]
+    known: dict[str, dict[str, Any]] = {channel: {} for channel, _ in scales}
+    for channel, scale in scales:
+        known[channel] = dict(zip(scale["domain"], scale["range"], strict=True)) | known[channel]
+    for channel, scale in scales:
+        scale |= {"domain": list(known[channel]), "range": list(known[channel].values())}
