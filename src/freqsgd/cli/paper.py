@@ -88,7 +88,7 @@ _INDENT = 10
 
 
 def print_paper(document: Mapping[str, Any], names: Iterable[str]) -> None:
-    """A row per figure that was asked for; then the runs that did not come to their end."""
+    """Print a row per figure that was asked for, then the runs that did not come to their end."""
     console = Console(highlight=False, width=None if Console().is_terminal else 120)
     asked = set(names)
     paper = read_document(document, PaperSummary, "paper.json")
@@ -122,7 +122,7 @@ def _table(figures: Sequence[PaperFigure]) -> Table:
 
 
 def _stack(figure: PaperFigure, console: Console) -> None:
-    """A figure on lines of its own."""
+    """Print a figure on lines of its own."""
     verdict, data = figure.verdict, _DATA[figure.data]
     head = Text(f"{figure.name:<{_INDENT}} ", "bold")
     head.append(verdict, _STYLES.get(verdict, "dim"))
@@ -135,7 +135,7 @@ def _stack(figure: PaperFigure, console: Console) -> None:
 
 
 def _measured(figure: PaperFigure) -> str:
-    """How many rules hold, and what was measured of the first that does not, or of the first."""
+    """Say how many rules hold, and what was measured for the first that does not."""
     rules = figure.rules
     known = [rule for rule in rules if rule.holds is not None]
     if not known:
@@ -151,7 +151,7 @@ def _measured(figure: PaperFigure) -> str:
 
 
 def _print_troubles(runs: Mapping[str, PaperRun], console: Console) -> None:
-    """Runs without results, and why; a sentence that several share is said once."""
+    """Print runs without results, and why; a reason that several share is printed once."""
     reasons: dict[str, list[str]] = {}
     for name, run in runs.items():
         if run.why:
@@ -164,7 +164,7 @@ def _print_troubles(runs: Mapping[str, PaperRun], console: Console) -> None:
 
 
 class PaperWatcher(Screen):
-    """Shows which run is going on, what it said last, and how long the rest will take."""
+    """A line with the current run, what it said last, and how long the rest will take."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -183,7 +183,7 @@ class PaperWatcher(Screen):
         self._begun = 0
 
     def watch(self, progress: PaperProgress) -> None:
-        """What :func:`freqsgd.paper.running.run_paper` reports."""
+        """Show what :func:`freqsgd.paper.running.run_paper` reports."""
         place = f"{progress.number:2}/{progress.count}"
         left = f"{duration(progress.seconds_left)} left"
         self._bars.update(

@@ -20,7 +20,7 @@ class Way:
     """A way to do a run: a command of freqsgd, without its ``--out``."""
 
     command: str
-    usual: float  # seconds that it takes on two cores, from which the time left is reckoned
+    usual: float  # seconds that it takes on two cores, from which the time left is estimated
     budget: float  # the most seconds that it may take
     smaller: str = ""  # in what it is less than the paper's
 
