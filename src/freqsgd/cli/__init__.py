@@ -1,4 +1,4 @@
-"""The command line: one file per command, no logic of its own."""
+"""The command line: what surrounds every command, from the first import to the last output."""
 
 from __future__ import annotations
 
