@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
@@ -437,6 +437,16 @@ def with_room(values: Sequence[float], least: float = 1e-4) -> list[float]:
     low, high = min(values), max(values)
     room = 0.06 * max(high - low, least)
     return [low - room, high + room]
+
+
+def cut_off(
+    spans: Mapping[str, Sequence[float]], values: Sequence[float], show: Callable[[float], str]
+) -> str:
+    """Return which values are beyond the axis that ``spans`` make at first, if any."""
+    low, high = with_room([end for span in spans.values() for end in span])
+    sides = (("below", low, min(values) < low), ("above", high, max(values) > high))
+    beyond = " and ".join(f"{side} {show(end)}" for side, end, is_beyond in sides if is_beyond)
+    return f" What lies {beyond} is not shown at first." if beyond else ""
 
 
 def config(text: str, muted: str, grid: str, font: str) -> Spec:

@@ -92,8 +92,6 @@ BY_TOKEN = Breakdown(
     of_classes="samples with head, torso and tail tokens",
     note="A sample belongs to the class of its rarest token. Head tokens make up the first 80% of "
     "a field's training occurrences, torso tokens the next 15%, tail tokens the last 5%.",
-    higher_is_better=True,
-    against_sgd=False,
 )
 BY_PREDICTED_WORD = Breakdown(
     "test_loss_by_frequency",
@@ -102,8 +100,6 @@ BY_PREDICTED_WORD = Breakdown(
     score="loss",
     of_classes="head, torso and tail words that are predicted",
     note=WORD_CLASSES,
-    higher_is_better=False,
-    against_sgd=True,
 )
 BY_CENTRE_WORD = Breakdown(
     "test_loss_by_centre_frequency",
@@ -112,8 +108,6 @@ BY_CENTRE_WORD = Breakdown(
     score="loss",
     of_classes="words around head, torso and tail words",
     note=f"The centre word predicts the words around it. {WORD_CLASSES}",
-    higher_is_better=False,
-    against_sgd=True,
 )
 LISTS = {  # of pairs of words, with hyphens at which no line is broken
     "wordsim353": "WordSim\N{NON-BREAKING HYPHEN}353",
@@ -536,7 +530,7 @@ def _sgd_level(results: Results, kind: Kind, breakdown: Breakdown) -> dict[str, 
     """What SGD scores by class; nothing if scores are not seen against it, or nothing else ran."""
     sgd = best_standing(results, "sgd", kind.outcome)
     others = [one for one in standings(results, kind.outcome) if one.middle.optimizer != "sgd"]
-    if not breakdown.against_sgd or sgd is None or not others:
+    if not breakdown.is_loss or sgd is None or not others:
         return {}
     found = {}
     for name in CLASSES:

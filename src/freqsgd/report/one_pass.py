@@ -17,12 +17,12 @@ from freqsgd.report.charts import (
     Series,
     Spec,
     axis,
+    cut_off,
     level,
     lines,
     plot,
     points,
     series_of,
-    with_room,
 )
 from freqsgd.report.page import Page, Section, Tile, opening
 from freqsgd.report.parts import (
@@ -447,7 +447,7 @@ def _window_charts(
         show=show,
         levels=levels,
         spans=spans,
-        note=note + _cut_off(spans, values, show),
+        note=note + cut_off(spans, values, show),
     )
 
 
@@ -463,16 +463,6 @@ def _is_near(value: float, known: Sequence[float]) -> bool:
     low, high = min(known), max(known)
     far = max(high - low, LEAST_SPAN)
     return low - far <= value <= high + far
-
-
-def _cut_off(
-    spans: Mapping[str, Sequence[float]], values: Sequence[float], show: Callable[[float], str]
-) -> str:
-    """Which values are beyond the axis as it is at first, if any."""
-    low, high = with_room([end for span in spans.values() for end in span])
-    sides = (("below", low, min(values) < low), ("above", high, max(values) > high))
-    beyond = " and ".join(f"{side} {show(end)}" for side, end, is_beyond in sides if is_beyond)
-    return f" What lies {beyond} is not shown at first." if beyond else ""
 
 
 def _rate_charts(found: OnePass, series: Sequence[Series]) -> list[Chart]:
@@ -527,7 +517,7 @@ def _rate_charts(found: OnePass, series: Sequence[Series]) -> list[Chart]:
             title="NE while training by learning rate",
             spec=spec,
             description=f"Line chart of NE while training by learning rate: {'; '.join(told)}.",
-            note=" ".join(notes) + _cut_off(spans, [row["ne"] for row in rows], ne_score),
+            note=" ".join(notes) + cut_off(spans, [row["ne"] for row in rows], ne_score),
             table=table(head, cells),
         )
     ]

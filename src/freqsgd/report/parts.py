@@ -303,11 +303,6 @@ def _course_table(
 # ---- optimizer state -----------------------------------------------------------------------------
 
 
-def state_words(run: Run) -> str:
-    """Return how much state a run kept."""
-    return "not known" if run.state_bytes is None else size(run.state_bytes)
-
-
 def state_tile(counting: Run | None, other: Run | None) -> Tile | None:
     """Return the size of CF-SGD's state, beside that of another optimizer."""
     if counting is None or counting.state_bytes is None:

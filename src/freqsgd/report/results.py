@@ -41,12 +41,12 @@ class Results(content.Results, frozen=True):
 
 
 def display_name(name: str) -> str:
-    """How an optimizer or a model is called in prose."""
+    """Return what an optimizer or a model is called in prose."""
     return NAMES.get(name, name)
 
 
 def read_results(document: Mapping[str, Any]) -> Results:
-    """The content of a ``results.json``."""
+    """Return the content of a ``results.json``."""
     found = read_document(document, content.Results, "results.json")
     named = zip(found.runs, names(found.runs), strict=True)
     runs = tuple(Run(**asdict(run), family=family, label=label) for run, (family, label) in named)
@@ -54,7 +54,7 @@ def read_results(document: Mapping[str, Any]) -> Results:
 
 
 def names(runs: tuple[content.Run, ...]) -> list[tuple[str, str]]:
-    """Family and label of each run: the optimizer, and what differs among its runs."""
+    """Return family and label of each run: the optimizer, and what differs among its runs."""
     parts: list[tuple[str, ...]] = [(display_name(run.optimizer),) for run in runs]
     parts = told_apart(parts, [f"lr {run.lr}" for run in runs])
     families = told_apart(parts, [f"decay {run.weight_decay}" for run in runs])
@@ -69,7 +69,7 @@ def names(runs: tuple[content.Run, ...]) -> list[tuple[str, str]]:
 
 
 def told_apart(parts: list[tuple[str, ...]], details: list[str]) -> list[tuple[str, ...]]:
-    """Names with a detail more where runs of the same name differ in it."""
+    """Return names, with a detail more where runs of the same name differ in it."""
     kinds: dict[tuple[str, ...], set[str]] = {}
     for name, detail in zip(parts, details, strict=True):
         kinds.setdefault(name, set()).add(detail)
@@ -80,7 +80,7 @@ def told_apart(parts: list[tuple[str, ...]], details: list[str]) -> list[tuple[s
 
 
 def written(parts: tuple[str, ...]) -> str:
-    """A name with its details in brackets."""
+    """Return a name with its details in brackets."""
     name, *details = parts
     return f"{name} ({', '.join(details)})" if details else name
 
@@ -99,12 +99,12 @@ class Metric:
     higher_is_better: bool
 
     def of(self, epoch: Epoch) -> float | None:
-        """Its value in an epoch."""
+        """Return its value in an epoch."""
         value: float | None = getattr(epoch, self.key)
         return value
 
     def gain(self, value: float, over: float = 0.0) -> float:
-        """How much better ``value`` is: negative if it is worse."""
+        """Return how much better ``value`` is: negative if it is worse."""
         return value - over if self.higher_is_better else over - value
 
 
@@ -124,7 +124,7 @@ class Measure:
         return "highest" if self.higher_is_better else "lowest"
 
     def gain(self, value: float, over: float = 0.0) -> float:
-        """How much better ``value`` is: negative if it is worse."""
+        """Return how much better ``value`` is: negative if it is worse."""
         return value - over if self.higher_is_better else over - value
 
 
@@ -138,17 +138,20 @@ class Breakdown:
     score: str  # what it is: AUC, loss
     of_classes: str  # whose scores all are
     note: str
-    higher_is_better: bool
-    against_sgd: bool  # drawn as the difference to SGD's: classes differ more than optimizers
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether less is better, and SGD's is subtracted: classes differ more than optimizers."""
+        return self.score == "loss"
 
     def measure(self, frequency: str) -> Measure:
-        """The score of one class."""
+        """Return the score of one class."""
 
         def value(run: Run) -> float | None:
             found: float | None = getattr(run, self.key).get(frequency)
             return found
 
-        return Measure(f"{frequency} {self.score}", value, self.higher_is_better)
+        return Measure(f"{frequency} {self.score}", value, higher_is_better=not self.is_loss)
 
 
 class Best(NamedTuple):
@@ -160,24 +163,24 @@ class Best(NamedTuple):
 
 
 def best(run: Run, by: Metric) -> Best | None:
-    """The epoch whose weights were kept; if the run does not say, the first of the best ones."""
+    """Return the epoch whose weights were kept; if that is not known, the first of the best."""
     measured = measurements(run, by)
     chosen = [found for found in measured if found.epoch.epoch == run.best_epoch]
     return max(chosen or measured, key=lambda found: by.gain(found.value), default=None)
 
 
 def optimum(run: Run, by: Metric) -> Best | None:
-    """The first of the best epochs, whichever was kept."""
+    """Return the first of the best epochs, whichever was kept."""
     return max(measurements(run, by), key=lambda found: by.gain(found.value), default=None)
 
 
 def measurements(run: Run, by: Metric) -> list[Best]:
-    """All epochs in which it was measured."""
+    """Return all epochs in which it was measured."""
     return [Best(run, epoch, value) for epoch in run.epochs if (value := by.of(epoch)) is not None]
 
 
 def kept(by: Metric, name: str) -> Measure:
-    """A run's value in the epoch whose weights were kept."""
+    """Return the measure of a run's value in the epoch whose weights were kept."""
 
     def value(run: Run) -> float | None:
         found = best(run, by)
@@ -214,7 +217,7 @@ class Standing:
 
 
 def alike(runs: Iterable[Run]) -> list[list[Run]]:
-    """Runs of the same optimizer, rate and decay together."""
+    """Return runs of the same optimizer, rate and decay together."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(run.family, []).append(run)
@@ -222,7 +225,7 @@ def alike(runs: Iterable[Run]) -> list[list[Run]]:
 
 
 def standings(results: Results, by: Measure) -> list[Standing]:
-    """How good each optimizer is, where that was measured."""
+    """Return how good each optimizer is, where that was measured."""
     found = []
     for runs in alike(results.runs):
         measured = [(value, run) for run in runs if (value := by.of(run)) is not None]
@@ -235,26 +238,26 @@ def standings(results: Results, by: Measure) -> list[Standing]:
 
 
 def leaders(found: Sequence[Standing], by: Measure) -> list[Standing]:
-    """The best: several if they are equal."""
+    """Return the best: several if they are equal."""
     top = max((by.gain(one.value) for one in found), default=0.0)
     return [one for one in found if by.gain(one.value) == top]
 
 
 def best_standing(results: Results, optimizer: str, by: Measure) -> Standing | None:
-    """Where an optimizer stands, at its best settings if it has several."""
+    """Return where an optimizer stands, at its best settings if it has several."""
     own = [one for one in standings(results, by) if one.middle.optimizer == optimizer]
     return next(iter(leaders(own, by)), None)
 
 
 def representative(results: Results, optimizer: str, by: Measure) -> Run | None:
-    """The run that speaks for an optimizer: no luckier with its seed than others."""
+    """Return the run that speaks for an optimizer: no luckier with its seed than others."""
     found = best_standing(results, optimizer, by)
     runs = [run for run in results.runs if run.optimizer == optimizer]
     return found.middle if found else next(iter(runs), None)
 
 
 def first_reaching(run: Run, by: Metric, target: float) -> Epoch | None:
-    """The first epoch that is at least as good as ``target``."""
+    """Return the first epoch that is at least as good as ``target``."""
     for epoch in run.epochs:
         value = by.of(epoch)
         if value is not None and by.gain(value, target) >= 0:

@@ -14,10 +14,10 @@ from freqsgd.report.charts import (
     Chart,
     Series,
     axis,
+    cut_off,
     lines,
     plot,
     points,
-    with_room,
 )
 from freqsgd.report.page import Section
 from freqsgd.report.results import Results, display_name
@@ -215,7 +215,7 @@ def _progress_chart(searches: Sequence[Search], series: Sequence[Series]) -> Cha
         spec=spec,
         description=f"Line chart of the best validation AUC: {'; '.join(told)}.",
         note="Every optimizer has the same number of trials."
-        + _cut_off(spans, (row["best"] for row in rows)),
+        + cut_off(spans, [row["best"] for row in rows], "{:.3f}".format),
         table=_search_table(searches),
     )
 
@@ -279,7 +279,7 @@ def _sensitivity_chart(searches: Sequence[Search], series: Sequence[Series]) -> 
         f"best trial: {told}.",
         note="Lines: all other settings as in the best trial; the large marker is the best. "
         "Faint: the trials, where other settings differ too."
-        + _cut_off(spans, (row["y"] for row in (*rows, *cloud))),
+        + cut_off(spans, [row["y"] for row in (*rows, *cloud)], "{:.3f}".format),
         table=table(
             ["Optimizer", "Learning rate", "Validation AUC"],
             [
@@ -300,12 +300,6 @@ def _spans(
         values.setdefault(row["run"], []).append(row["y"])
     bottom = max(map(max, values.values())) - DEEPEST
     return {run: [max(min(own), bottom), max(*own, bottom)] for run, own in values.items()}
-
-
-def _cut_off(spans: Mapping[str, Sequence[float]], values: Iterator[float]) -> str:
-    """Where the axis starts, if some values lie below."""
-    low = with_room([end for ends in spans.values() for end in ends])[0]
-    return "" if min(values) >= low else f" What lies below {low:.3f} is not shown."
 
 
 # ---- tables --------------------------------------------------------------------------------------

@@ -13,46 +13,46 @@ LONGEST_NAME = 32  # in a sentence
 
 
 def score(value: float) -> str:
-    """An AUC or a loss."""
+    """Return an AUC or a loss."""
     return f"{value:.4f}"
 
 
 def difference(one: float, other: float) -> str:
-    """How far two scores are apart: the difference of what ``score`` shows of them."""
+    """Return how far two scores are apart: the difference of what ``score`` shows of them."""
     apart = abs(round(one, 4) - round(other, 4))
     return "less than 0.0001" if apart < 0.00005 and one != other else score(apart)
 
 
 def spread(values: Sequence[float], show: Callable[[float], str] = score) -> str:
-    """Mean and standard deviation; of a single value, that."""
+    """Return mean and standard deviation; of a single value, that."""
     if len(values) == 1:
         return show(values[0])
     return f"{show(mean(values))} \N{PLUS-MINUS SIGN} {show(stdev(values))}"
 
 
 def thousands(value: float) -> str:
-    """A count."""
+    """Return a count."""
     return f"{value:,.0f}"
 
 
 def count_of(count: float, word: str) -> str:
-    """A number of things."""
+    """Return a number of things."""
     return f"{thousands(count)} {word if count == 1 else word + 's'}"
 
 
 def often(count: float) -> str:
-    """How many times something was seen."""
+    """Return how many times something was seen."""
     return "once" if count == 1 else f"{thousands(count)} times"
 
 
 def percent(share: float) -> str:
-    """A share; what is not 0 does not look like it."""
+    """Return a share; what is not 0 does not look like it."""
     digits = 0 if share >= 0.0995 or share == 0 else 1 if share >= 0.001 else 3
     return f"{100 * share:.{digits}f}%"
 
 
 def duration(seconds: float) -> str:
-    """A time, to the precision that timings have."""
+    """Return a time, to the precision that timings have."""
     if seconds < 119.5:
         digits = 2 if seconds < 0.095 else 1 if seconds < 9.95 else 0
         return f"{seconds:.{digits}f}{SPACE}s"
@@ -64,7 +64,7 @@ def duration(seconds: float) -> str:
 
 
 def size(count: float) -> str:
-    """A number of bytes."""
+    """Return a number of bytes."""
     if count == 0:
         return "none"
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
@@ -74,28 +74,28 @@ def size(count: float) -> str:
 
 
 def megabytes(count: float) -> str:
-    """A number of bytes as a number of MB, to three digits."""
+    """Return a number of bytes as a number of MB, to three digits."""
     return "0" if count == 0 else three_digits(count / 1e6)
 
 
 def three_digits(value: float) -> str:
-    """Three significant digits, without an exponent."""
+    """Return three significant digits, without an exponent."""
     places = max(0, 2 - math.floor(math.log10(value)))
     return f"{value:,.{places}f}"
 
 
 def ratio(value: float) -> str:
-    """How many times one number holds another."""
+    """Return how many times one number holds another."""
     return f"{value:.1f}" if value < 9.95 else f"{value:,.0f}"
 
 
 def factor(value: float) -> str:
-    """How many times one number is another, also where it is less than once."""
+    """Return how many times one number is another, also where it is less than once."""
     return ratio(value) if value >= 0.95 else f"{value:.2g}"
 
 
 def times(mine: float, other: float, less: str, more: str, same: str) -> str:
-    """What ``mine`` is of ``other``, in words.
+    """Return what ``mine`` is of ``other``, in words.
 
     >>> times(6, 25, "fewer epochs", "more epochs", "as many epochs")
     '4.2 times fewer epochs'
@@ -109,7 +109,7 @@ def times(mine: float, other: float, less: str, more: str, same: str) -> str:
 
 
 def enumerate_words(words: Iterable[str]) -> str:
-    """Words as a sentence lists them: "SGD, CF-SGD and Adam"."""
+    """Return words as a sentence lists them: "SGD, CF-SGD and Adam"."""
     listed: Sequence[str] = list(words)
     if len(listed) < 2:
         return "".join(listed)
@@ -117,7 +117,7 @@ def enumerate_words(words: Iterable[str]) -> str:
 
 
 def shortened(name: str, most: int = LONGEST_NAME) -> str:
-    """A name of at most so many characters, with its start and its end.
+    """Return a name of at most so many characters, with its start and its end.
 
     >>> shortened("a_name_that_goes_on_and_on", 12)
     'a_name_…d_on'
@@ -129,17 +129,17 @@ def shortened(name: str, most: int = LONGEST_NAME) -> str:
 
 
 def named(names: Sequence[str]) -> str:
-    """The first of many names as a sentence lists them: "a, b, c, d, e and 15 more"."""
+    """Return the first of many names as a sentence lists them: "a, b, c, d, e and 15 more"."""
     listed = list(map(shortened, names[:MOST_NAMES]))
     more = len(names) - len(listed)
     return enumerate_words([*listed, f"{thousands(more)} more"] if more else listed)
 
 
 def small_number(count: int) -> str:
-    """A number of things as prose writes it."""
+    """Return a number of things as prose writes it."""
     return SMALL_NUMBERS[count] if count < len(SMALL_NUMBERS) else thousands(count)
 
 
 def capitalized(words: str) -> str:
-    """Words at the start of a sentence: AUC stays AUC."""
+    """Return words at the start of a sentence: AUC stays AUC."""
     return words[:1].upper() + words[1:]
