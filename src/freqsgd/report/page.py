@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from importlib.resources import files
 from importlib.util import find_spec
@@ -79,7 +79,6 @@ class Page:
         colours: other series that charts draw
         made: where and with what the numbers were made
         created: when, as an ISO time
-        hides: by label in the legend, other labels of rows that its button shows and hides
         pictures: charts of each PNG file, by the end of its name; None: each chart is a file
     """
 
@@ -91,7 +90,6 @@ class Page:
     colours: Sequence[Series] = ()
     made: Sequence[str] = ()
     created: str | None = None
-    hides: Mapping[str, Sequence[str]] = field(default_factory=dict)
     pictures: Mapping[str, Sequence[Chart]] | None = None
 
     @property
@@ -131,7 +129,6 @@ def render(page: Page) -> str:
         script=_asset("page.js"),
         vega=_vega() if charts else "",
         variable=variable,
-        hides={one.label: [one.label, *page.hides.get(one.label, ())] for one in page.legend},
         swatches=SWATCHES,
         dashes=DASHES,
     )

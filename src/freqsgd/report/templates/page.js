@@ -63,7 +63,7 @@
     button.addEventListener("click", () => {
       const off = button.getAttribute("aria-pressed") === "true";
       button.setAttribute("aria-pressed", String(!off));
-      for (const run of JSON.parse(button.dataset.runs)) hidden[off ? "add" : "delete"](run);
+      hidden[off ? "add" : "delete"](button.dataset.run);
       for (const chart of views.keys()) show(chart);
     });
   }
