@@ -69,5 +69,5 @@ def open_file(browser) -> Iterator[Callable[..., Any]]:
 @pytest.fixture(autouse=True)
 def no_pictures(monkeypatch, request):
     """Spares tests the time that pictures take, unless they are about pictures."""
-    if "picture" not in request.node.name and "old" not in request.node.path.parts:
+    if "picture" not in request.node.name:
         monkeypatch.setattr("freqsgd.report.page.picture", lambda charts: b"")
