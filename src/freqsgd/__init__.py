@@ -36,19 +36,10 @@ _EXTRAS = {  # the extra that installs what a name needs
 }
 _find, __dir__ = lazy_names(
     __name__,
-    {
-        "CFAdam": "freqsgd.optim",
-        "CFSGD": "freqsgd.optim",
-        "FASGD": "freqsgd.optim",
-        "param_groups": "freqsgd.optim",
-        "watch": "freqsgd.optim",
-        "RateLaw": "freqsgd.rates",
-        "paper_rates": "freqsgd.rates",
-        "token_frequencies": "freqsgd.rates",
-        "FMClassifier": "freqsgd.sklearn",
-        "DeepFMClassifier": "freqsgd.sklearn",
-        "Word2Vec": "freqsgd.estimators.word2vec",
-    },
+    optim="CFAdam CFSGD FASGD param_groups watch",
+    rates="RateLaw paper_rates token_frequencies",
+    sklearn="DeepFMClassifier FMClassifier",
+    **{"estimators.word2vec": "Word2Vec"},
 )
 
 

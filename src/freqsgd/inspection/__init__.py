@@ -12,9 +12,5 @@ __all__ = ["InspectionOptions", "inspect_data"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "InspectionOptions": "freqsgd.inspection.options",
-            "inspect_data": "freqsgd.inspection.document",
-        },
+        __name__, document="inspect_data", options="InspectionOptions"
     )

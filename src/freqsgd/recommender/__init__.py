@@ -16,12 +16,9 @@ __all__ = ["Engine", "Pass", "Predictor", "Settings", "fit", "fit_stream"]
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(
         __name__,
-        {
-            "Engine": "freqsgd.recommender.engine",
-            "Pass": "freqsgd.recommender.settings",
-            "Predictor": "freqsgd.recommender.predict",
-            "Settings": "freqsgd.recommender.settings",
-            "fit": "freqsgd.recommender.training",
-            "fit_stream": "freqsgd.recommender.one_pass",
-        },
+        engine="Engine",
+        one_pass="fit_stream",
+        predict="Predictor",
+        settings="Pass Settings",
+        training="fit",
     )

@@ -32,15 +32,10 @@ __all__ = [
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(
         __name__,
-        {
-            **dict.fromkeys(__all__, "freqsgd.tables.fields"),
-            "ClickLog": "freqsgd.tables.click_log",
-            "ClickStream": "freqsgd.tables.clicks",
-            "Dataset": "freqsgd.tables.dataset",
-            "DataOptions": "freqsgd.tables.spec",
-            "Stream": "freqsgd.tables.dataset",
-            "StreamOptions": "freqsgd.tables.spec",
-            "load": "freqsgd.tables.loading",
-            "open_stream": "freqsgd.tables.loading",
-        },
+        click_log="ClickLog",
+        clicks="ClickStream",
+        dataset="Dataset Stream",
+        fields="ABSENT RARE Chunk Field Position Splits",
+        loading="load open_stream",
+        spec="DataOptions StreamOptions",
     )

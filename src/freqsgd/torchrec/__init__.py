@@ -24,14 +24,8 @@ __all__ = [
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(
         __name__,
-        {
-            "TableRates": "freqsgd.torchrec.table_rates",
-            "agree": "freqsgd.torchrec.group",
-            "check_loss": "freqsgd.torchrec.group",
-            "dense_parameters": "freqsgd.torchrec.sharding",
-            "join": "freqsgd.torchrec.group",
-            "leave": "freqsgd.torchrec.group",
-            "require_torchrec": "freqsgd.torchrec.limits",
-            "shard": "freqsgd.torchrec.sharding",
-        },
+        group="agree check_loss join leave",
+        limits="require_torchrec",
+        sharding="dense_parameters shard",
+        table_rates="TableRates",
     )

@@ -13,12 +13,5 @@ __all__ = ["FORMATS", "Neighbor", "Vectors", "export_model", "open_vectors"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "FORMATS": "freqsgd.vectors.names",
-            "Neighbor": "freqsgd.vectors.vectors",
-            "Vectors": "freqsgd.vectors.vectors",
-            "export_model": "freqsgd.vectors.export",
-            "open_vectors": "freqsgd.vectors.export",
-        },
+        __name__, export="export_model open_vectors", names="FORMATS", vectors="Neighbor Vectors"
     )

@@ -16,12 +16,9 @@ __all__ = ["Corpus", "Paragraphs", "TextOptions", "TextSettings", "fit_text", "l
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(
         __name__,
-        {
-            "Corpus": "freqsgd.words.corpus",
-            "Paragraphs": "freqsgd.words.corpus",
-            "TextOptions": "freqsgd.words.spec",
-            "TextSettings": "freqsgd.words.settings",
-            "fit_text": "freqsgd.words.training",
-            "load_text": "freqsgd.words.loading",
-        },
+        corpus="Corpus Paragraphs",
+        loading="load_text",
+        settings="TextSettings",
+        spec="TextOptions",
+        training="fit_text",
     )
