@@ -369,6 +369,11 @@ def _caveats(results: Results, kind: Kind) -> Iterator[str]:
             else f"No run got as far as a {kind.by.name}."
         )
     yield from filter(None, (_ending(run, kind.by) for run in results.runs))
+    if unfinished := [run.label for run in results.runs if _unfinished(run, kind.by)]:
+        one = len(unfinished) == 1
+        best_in = "was at its best in its" if one else "were at their best in their"
+        they = "it" if one else "they"
+        yield f"{enumerate_words(unfinished)} {best_in} last epoch: {they} may not have finished."
     uneven = [run.label for run in results.runs if _speed_spread(run) > UNEVEN]
     if uneven:
         yield (
@@ -410,24 +415,24 @@ def _ending(run: Run, by: Metric) -> str:
             f"{run.label} ended by patience after epoch {last} while its training and validation "
             "losses still fell: it might have become better. Compare it with a larger patience."
         )
-    return _whether_best(run, by, last)
-
-
-def _whether_best(run: Run, by: Metric, last: int) -> str:
-    """Whether the epoch that was kept is the best that the run had, or could have had."""
     found, top = best(run, by), optimum(run, by)
-    if found is None or top is None:
-        return ""
-    if found.value != top.value:
+    if found is not None and top is not None and found.value != top.value:
         return (
             f"{run.label} had a better {by.name}, {score(top.value)}, in epoch {top.epoch.epoch} "
             f"than in epoch {found.epoch.epoch}, whose weights were kept: stop early to keep those."
         )
+    return ""
+
+
+def _unfinished(run: Run, by: Metric) -> bool:
+    """Whether more epochs might have made a run better: its last one was its best."""
+    found, top = best(run, by), optimum(run, by)
+    if run.stopped != "epochs" or run.still_learning or found is None or top is None:
+        return False
     rates = [epoch.lr for epoch in run.epochs if epoch.lr is not None]
     as_planned = bool(rates) and rates[-1] < rates[0]  # the last epoch is meant to be the best
-    if run.stopped == "epochs" and found.epoch.epoch == last and not as_planned:
-        return f"{run.label} was at its best in its last epoch, {last}: it may not have finished."
-    return ""
+    is_last = found.epoch.epoch == run.epochs[-1].epoch
+    return is_last and found.value == top.value and not as_planned
 
 
 # ---- charts --------------------------------------------------------------------------------------
