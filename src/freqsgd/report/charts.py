@@ -167,9 +167,10 @@ def axis(
         marks["format"] = format or "~g"
     elif whole:
         scale |= {"nice": False, "padding": 8}
-        marks |= {"tickMinStep": 1}
-        format = format or ",d"
-    if format and not log:  # not as "format", which writes 0 as 0M where the largest has an M
+        part = {"test": "datum.value % 1", "value": 0}  # tickMinStep lets halves through
+        marks |= {"tickOpacity": {"condition": part, "value": 1}}
+        marks["labelExpr"] = f"datum.value % 1 ? '' : format(datum.value, '{format or ',d'}')"
+    elif format:  # not as "format", which writes 0 as 0M where the largest has an M
         marks["labelExpr"] = f"format(datum.value, '{format}')"
     if values is not None:
         marks["values"] = list(values)
