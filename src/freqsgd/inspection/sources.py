@@ -67,7 +67,10 @@ def open_source(options: InspectionOptions) -> Source:
     """Open what the options name, and say which columns are looked at."""
     options.check()
     if options.path is not None:
-        return _own_text(Path(options.path)) if options.text else _own_table(options)
+        if not options.text:
+            return _own_table(options)
+        path = Path(options.path)
+        return _text(text_name(path), path, lowercase=is_wikitext(path))
     name = options.name
     if name == "synthetic":
         ids = generate_clicks().ids.numpy()
@@ -141,10 +144,6 @@ def _with_shares(files: Sequence[Path]) -> Iterator[tuple[Path, float, float]]:
     for path, size in zip(files, sizes, strict=True):
         yield path, before / total, size / total
         before += size
-
-
-def _own_text(path: Path) -> Source:
-    return _text(text_name(path), path, lowercase=is_wikitext(path))
 
 
 def _own_table(options: InspectionOptions) -> Source:

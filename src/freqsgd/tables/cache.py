@@ -53,7 +53,8 @@ def cached(
         build: fills a folder
         check: raises ValueError if what is in a folder cannot be; called when digests are compared
     """
-    folder = _folder(name, key)
+    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:20]
+    folder = cache_folder() / "encoded" / f"{name}-{digest}"
     damage = _damage(folder, key, check)
     if damage is None:
         return folder
@@ -86,11 +87,6 @@ def cached(
         if temporary:
             shutil.rmtree(temporary, ignore_errors=True)
     return folder
-
-
-def _folder(name: str, key: dict[str, Any]) -> Path:
-    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:20]
-    return cache_folder() / "encoded" / f"{name}-{digest}"
 
 
 def _damage(folder: Path, key: dict[str, Any], check: Check | None) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,8 @@ def convert(source: Path, out: Path) -> str:
     _left_in(source)  # before the lock, which makes the folder
     with locked(out):
         used_for(out, resume=False)
-        with _at_rest(source):
+        # no run replaces its files meanwhile; where nothing can be written, none does
+        with locked(source if os.access(source, os.W_OK) else None):
             used = _left_in(source)
             if "shards" in checkpoint.describe(source / used):
                 _join(source / used, out / used)
@@ -55,11 +55,6 @@ def _left_in(folder: Path) -> str:
     if used is None:
         raise DataError(f"{folder} holds neither {MODEL} nor {CHECKPOINT}")
     return used
-
-
-def _at_rest(folder: Path) -> AbstractContextManager[None]:
-    """Keep runs from replacing the files of a folder; where nothing can be written, none does."""
-    return locked(folder if os.access(folder, os.W_OK) else None)
 
 
 def _join(path: Path, target: Path) -> None:

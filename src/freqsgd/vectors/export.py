@@ -37,7 +37,9 @@ def export_model(
     choose("format", format, FORMATS)
     if format == "onnx" and field is not None:
         raise DataError("the format onnx holds the whole model: leave out the field")
-    files = [out, *([_beside(out)] if format == "onnx" else [])]
+    files = [out]
+    if format == "onnx":  # and its dictionary
+        files.append(out.with_name(out.name.removesuffix(".onnx") + ".tokens.json"))
     for file in files:
         check_target(file, force=force, inputs=part_files(folder))
     if format == "onnx" and is_stream(out):
@@ -63,11 +65,6 @@ def _export_graph(saved: SavedModel, out: Path, beside: Path) -> None:
             dictionary.write_bytes(dictionary_bytes(saved))
             # a crash leaves no model beside another's dictionary; a link to it stays
             out.resolve().unlink(missing_ok=True)
-
-
-def _beside(out: Path) -> Path:
-    """Return where the dictionary goes."""
-    return out.with_name(out.name.removesuffix(".onnx") + ".tokens.json")
 
 
 def _arrays(saved: SavedModel, field: str | None) -> dict[str, NDArray[Any]]:

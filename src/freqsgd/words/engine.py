@@ -102,6 +102,11 @@ class WordEngine(ABC):
             raise ValueError(f"threads must be at least 1, got {threads}")
         self.samples = self.steps = 0
         self._share = kept_share(counts, settings.subsample)
+        self._prepare(counts)
+
+    @abstractmethod
+    def _prepare(self, counts: NDArray[np.int64]) -> None:
+        """Make the optimizer's state, given the occurrences of each word."""
 
     @property
     @abstractmethod

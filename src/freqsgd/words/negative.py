@@ -38,15 +38,8 @@ class NegativeEngine(WordEngine):
     depend on the number of threads.
     """
 
-    def __init__(
-        self,
-        model: WordModel,
-        rule: Rule,
-        settings: TextSettings,
-        counts: NDArray[np.int64],
-        threads: int | None = None,
-    ) -> None:
-        super().__init__(model, rule, settings, counts, threads)
+    def _prepare(self, counts: NDArray[np.int64]) -> None:
+        model, rule, settings = self.model, self.rule, self.settings
         self._team = Team(self.threads)
         self._noise = noise_distribution(counts)
         self._cumulative = np.cumsum(self._noise)

@@ -13,13 +13,11 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from freqsgd.errors import DivergedError
-from freqsgd.nn.word2vec import WordModel
 from freqsgd.optim import CFSGD, FASGD
 from freqsgd.optimizers import Rule
 from freqsgd.runs.torch_threads import torch_threads
 from freqsgd.words.corpus import Paragraphs
 from freqsgd.words.engine import WordEngine, WordLosses
-from freqsgd.words.settings import TextSettings
 from freqsgd.words.windows import Ids, Samples
 
 
@@ -32,15 +30,8 @@ class SoftmaxEngine(WordEngine):
     numbers of threads.
     """
 
-    def __init__(
-        self,
-        model: WordModel,
-        rule: Rule,
-        settings: TextSettings,
-        counts: NDArray[np.int64],
-        threads: int | None = None,
-    ) -> None:
-        super().__init__(model, rule, settings, counts, threads)
+    def _prepare(self, counts: NDArray[np.int64]) -> None:
+        model, rule, settings = self.model, self.rule, self.settings
         self._layer = SoftmaxLayer(model.output)
         self._input: Tensor = model.input.weight
         bias = model.output.bias.detach()[:, None]  # whose entries belong to words too
