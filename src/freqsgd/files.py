@@ -16,22 +16,6 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 from freqsgd.errors import DataError
 
-__all__ = [
-    "check_apart",
-    "check_target",
-    "is_stream",
-    "locked",
-    "make_folder",
-    "no_file",
-    "open_text",
-    "read_file",
-    "read_json",
-    "replacing",
-    "write_json",
-    "write_whole",
-    "writing",
-]
-
 _Kind = TypeVar("_Kind", dict[str, Any], list[Any])
 
 

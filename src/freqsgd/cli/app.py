@@ -16,8 +16,6 @@ from typer.main import get_command
 
 import freqsgd
 
-__all__ = ["COMMANDS", "Command", "app", "run"]
-
 
 class Command(NamedTuple):
     """A command that is imported when it runs, or when its own help is shown.

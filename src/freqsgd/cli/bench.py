@@ -17,8 +17,6 @@ from freqsgd.documents import write_document
 from freqsgd.documents.planner import Bench
 from freqsgd.files import check_target
 
-__all__ = ["bench"]
-
 _NAMES = {
     "cfsgd": "FM, cfsgd",
     "torchrec": "FM, TorchRec's COUNTER_SGD, one process",

@@ -21,9 +21,6 @@ from freqsgd.words.files import has_text_name
 from freqsgd.words.loading import load_text
 from freqsgd.words.spec import TextOptions
 
-__all__ = ["generate", "get", "info", "list_datasets"]
-
-
 _Name = Annotated[str, typer.Argument(help="Name of a dataset.", show_default=False)]
 
 

@@ -25,8 +25,6 @@ from freqsgd.report import write_inspection
 from freqsgd.report.inspection import statements, with_names
 from freqsgd.tables.files import named_paths
 
-__all__ = ["inspect_data", "print_inspection"]
-
 INSPECTION = "inspect.json"
 
 

@@ -22,8 +22,6 @@ from freqsgd.vectors.names import FORMATS
 if TYPE_CHECKING:
     from freqsgd.vectors.vectors import Neighbor
 
-__all__ = ["analogy", "convert", "export", "neighbors", "predict"]
-
 _Folder = Annotated[Path, typer.Argument(help="Folder of a trained model.")]
 _Vectors = Annotated[Path, typer.Argument(help="Folder of a trained model, or a file of vectors.")]
 

@@ -7,8 +7,6 @@ from collections.abc import Collection
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["count_of", "grid", "number", "screen", "shown"]
-
 
 def screen(width: int) -> Console:
     """Return a console for results, of this width where they do not go to a terminal."""

@@ -27,8 +27,6 @@ from freqsgd.report.wording import duration
 if TYPE_CHECKING:
     from freqsgd.paper.running import PaperProgress
 
-__all__ = ["PaperWatcher", "paper", "print_paper"]
-
 
 def paper(
     only: Annotated[

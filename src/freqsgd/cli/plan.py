@@ -28,8 +28,6 @@ from freqsgd.planner.speed import read_bench
 from freqsgd.planner.workload import PLANNED
 from freqsgd.runs.machine import available_memory
 
-__all__ = ["plan"]
-
 _INDENT = 14  # of statements, whose topics stand at the left
 _PARTS = {
     "ids": "ids of tokens",

@@ -19,8 +19,6 @@ from freqsgd.tables.fields import Field
 from freqsgd.tables.loading import load, open_stream
 from freqsgd.tables.spec import DataOptions, StreamOptions
 
-__all__ = ["quantity", "workload"]
-
 _DATA_DIM, _BATCH = 16, 65_536
 _MOST_FEATURES = 1_000_000
 _ANY = 2**31 - 1  # malformed rows, which sizes hardly depend on

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from freqsgd.recommender.tune import TuneProgress
     from freqsgd.runs.epochs import Progress
 
-__all__ = ["Screen", "Watcher", "console"]
-
 console = Console(stderr=True, highlight=False)
 _FIRST_LINE, _LINES_APART = 2.0, 10.0  # seconds of loading, where there are no bars
 

@@ -12,8 +12,6 @@ from freqsgd.cli.output import count_of, grid, number, screen
 from freqsgd.documents import read_document
 from freqsgd.documents.results import Epoch, Results, Run, Similarity
 
-__all__ = ["print_results", "table"]
-
 _BASELINE = "adagrad"  # of one pass
 _CUT_SHORT = ("diverged", "interrupted")
 _Column = Callable[[Run], str]

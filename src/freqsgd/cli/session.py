@@ -16,8 +16,6 @@ from freqsgd.cli.progress import Watcher, console
 from freqsgd.errors import DataError
 from freqsgd.files import make_folder, read_file, read_json, write_json
 
-__all__ = ["command_line", "named_files", "present", "use_threads"]
-
 
 def command_line() -> str:
     """Return the command that was given, as it begins a run: a resumed one has the same results."""

@@ -29,8 +29,6 @@ from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.tables.spec import StreamOptions
 from freqsgd.words.settings import TEXT_MODELS
 
-__all__ = ["compare", "train"]
-
 _CLICKS = "clicks-small"
 _Dataset = Annotated[str | None, in_data(f"Built-in stream: {_CLICKS} (default: {_CLICKS}).")]
 _Path = Annotated[

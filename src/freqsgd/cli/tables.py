@@ -30,8 +30,6 @@ from freqsgd.tables.spec import DataOptions
 from freqsgd.words.files import has_text_name
 from freqsgd.words.settings import TEXT_MODELS
 
-__all__ = ["chosen", "compare", "train", "tune"]
-
 _Dataset = Annotated[
     str | None, in_data("Dataset: synthetic, movielens-1m or criteo (default: synthetic).")
 ]

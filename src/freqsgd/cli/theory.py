@@ -16,8 +16,6 @@ from freqsgd.documents.theory import Theory
 from freqsgd.report import write_theory
 from freqsgd.theory.settings import Settings
 
-__all__ = ["print_theory", "theory"]
-
 _DEFAULT = Settings()
 
 

@@ -26,16 +26,6 @@ from freqsgd.words.spec import TextOptions
 if TYPE_CHECKING:
     from freqsgd.compare import AnyData, AnySettings
 
-__all__ = [
-    "REPORT",
-    "check_single",
-    "compare_and_report",
-    "save_results",
-    "session",
-    "show_trained",
-    "trained",
-]
-
 REPORT = "report.html"
 AnyOptions = DataOptions | TextOptions | StreamOptions
 

@@ -22,8 +22,6 @@ from freqsgd.optimizers import CAPPED, Rule
 from freqsgd.words.settings import LOSSES, TextSettings, check_rule
 from freqsgd.words.spec import TextOptions
 
-__all__ = ["compare", "train"]
-
 _Dataset = Annotated[
     str | None, in_data("Text: zipf-text, wikitext-2 or wikitext-103 (default: zipf-text).")
 ]

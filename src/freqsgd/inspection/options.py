@@ -9,8 +9,6 @@ from freqsgd.errors import DataError
 from freqsgd.tables.catalog import known_dataset
 from freqsgd.tables.spec import TableOptions
 
-__all__ = ["InspectionOptions"]
-
 
 @dataclass(frozen=True)
 class InspectionOptions(TableOptions):

@@ -34,8 +34,6 @@ from freqsgd.words.spec import default_min_count, files_of_parts, is_wikitext
 from freqsgd.words.tokenizer import WordReader
 from freqsgd.words.zipf import zipf_text
 
-__all__ = ["Source", "hashed_fields", "open_source"]
-
 _LONGEST = 256  # words of a piece of text, which do not matter here
 Codes = Iterator[tuple[NDArray[np.int32], float]]  # of rows, and the part of all rows so far
 

@@ -25,8 +25,6 @@ from freqsgd.runs.torch_threads import network_threads, torch_threads
 from freqsgd.tables.dataset import Dataset
 from freqsgd.tables.fields import Field
 
-__all__ = ["Engine", "build_model", "engine_for", "frequencies_for", "new_model"]
-
 _LONGEST_CALL = 3e7  # numbers that a call of a kernel may touch: some hundredths of a second
 _OF_TRIAL = 16  # so many times shorter are calls that try a number of threads
 

@@ -10,8 +10,6 @@ from torch import Tensor
 from freqsgd.errors import DataError
 from freqsgd.optimizers import Rule
 
-__all__ = ["Halflife"]
-
 _SPAN = 250.0  # halflives of a step, and between the origin and a step: 2^500 is no overflow
 
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from freqsgd.nn.fm import FM
 
-__all__ = ["MODELS", "Model", "model_of"]
-
 
 @dataclass(frozen=True)
 class Model:

@@ -31,8 +31,6 @@ from freqsgd.runs.metrics import (
 from freqsgd.runs.run import check_loss, constant_loss
 from freqsgd.tables.dataset import Dataset
 
-__all__ = ["describe", "fit"]
-
 
 def fit(
     data: Dataset,

@@ -22,18 +22,6 @@ from torch import Tensor
 from freqsgd.errors import DataError
 from freqsgd.files import read_json, replacing
 
-__all__ = [
-    "FORMAT",
-    "MODEL",
-    "check_folder",
-    "describe",
-    "digest",
-    "holds_words",
-    "load",
-    "read_in_blocks",
-    "save",
-]
-
 MODEL = "model.safetensors"  # the file of a finished model
 
 FORMAT = 2  # 1: a run's best weights had a file of their own

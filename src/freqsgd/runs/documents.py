@@ -8,8 +8,6 @@ from typing import Any
 from freqsgd.documents import SCHEMA
 from freqsgd.runs.machine import describe_machine
 
-__all__ = ["MODELS", "RESULTS", "heading"]
-
 RESULTS, MODELS = "results.json", "models"
 
 

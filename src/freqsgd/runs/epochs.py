@@ -19,8 +19,6 @@ from freqsgd.optimizers import Rule
 from freqsgd.runs.resume import in_parts, part_of
 from freqsgd.runs.run import Run
 
-__all__ = ["EpochRun", "Listener", "Progress"]
-
 
 @dataclass
 class Progress:

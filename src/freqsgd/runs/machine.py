@@ -12,8 +12,6 @@ from typing import Any
 from freqsgd.documents import written
 from freqsgd.documents.results import Machine
 
-__all__ = ["available_memory", "describe_machine", "forget_peak", "peak_memory"]
-
 
 def describe_machine(threads: int | None = None) -> dict[str, Any]:
     """Return processor, cores and versions, as ``results.json`` has them."""

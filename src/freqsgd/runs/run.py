@@ -20,8 +20,6 @@ from freqsgd.runs import checkpoint
 from freqsgd.runs.checkpoint import MODEL
 from freqsgd.runs.resume import CHECKPOINT, check_same, in_parts, part_of, refusing_others, used_for
 
-__all__ = ["Interrupt", "Run", "check_loss", "constant_loss"]
-
 
 class Run(ABC):
     """One model trained once, which can be interrupted and resumed to the same result.

@@ -15,8 +15,6 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-__all__ = ["network_threads", "torch_threads"]
-
 _SMALL = 1 << 27  # multiply-adds of a forward pass: some milliseconds of one core
 _setting = threading.RLock()  # torch has one number for the process
 

@@ -21,17 +21,6 @@ from torch.distributed.rendezvous import rendezvous
 
 from freqsgd.errors import DataError, DivergedError
 
-__all__ = [
-    "agree",
-    "any_rank",
-    "check_loss",
-    "gather_texts",
-    "join",
-    "launcher",
-    "leave",
-    "lost_rank",
-]
-
 
 def join() -> None:
     """Join the group that torchrun starts; a process of its own is a group of one."""
