@@ -9,9 +9,9 @@ import typer
 
 from freqsgd.cli import options as opt
 from freqsgd.cli.options import column_names, option, target, words
-from freqsgd.cli.output import count_of
 from freqsgd.cli.progress import Watcher, console
 from freqsgd.errors import DataError
+from freqsgd.report.wording import count_of
 from freqsgd.tables.catalog import KNOWN, find_file, how_to_get, known_dataset
 from freqsgd.tables.click_log import CLICKS_SMALL, ClickLog
 from freqsgd.tables.dialect import BY_NAME, Dialect

@@ -32,16 +32,6 @@ def number(value: float | None) -> str:
     return f"{value:.4f}" if abs(value) < 100 else f"{value:.6g}"
 
 
-def count_of(count: int, word: str) -> str:
-    """Format a number of things.
-
-    Example:
-        >>> count_of(1, "day"), count_of(2500, "row")
-        ('1 day', '2,500 rows')
-    """
-    return f"{count:,} {word if count == 1 else word + 's'}"
-
-
 def shown(text: str) -> str:
     """Return a text that keeps to its line and cannot steer the terminal."""
     return text if text.isprintable() else repr(text)

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from freqsgd.cli import options as opt
 from freqsgd.cli.options import option, target, words
-from freqsgd.cli.output import count_of, grid, screen
+from freqsgd.cli.output import grid, screen
 from freqsgd.cli.plan_size import quantity, workload
 from freqsgd.cli.session import named_files
 from freqsgd.documents import write_document
@@ -26,6 +26,7 @@ from freqsgd.files import check_target
 from freqsgd.planner.document import plan as make_plan
 from freqsgd.planner.speed import read_bench
 from freqsgd.planner.workload import PLANNED
+from freqsgd.report.wording import count_of
 from freqsgd.runs.machine import available_memory
 
 _INDENT = 14  # of statements, whose topics stand at the left

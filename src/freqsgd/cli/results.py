@@ -8,21 +8,22 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from freqsgd.cli.output import count_of, grid, number, screen
-from freqsgd.documents import read_document
-from freqsgd.documents.results import Epoch, Results, Run, Similarity
+from freqsgd.cli.output import grid, number, screen
+from freqsgd.documents.results import Epoch, Similarity
+from freqsgd.report.one_pass import OnePass, read_one_pass
+from freqsgd.report.results import Results, Run, read_results
+from freqsgd.report.wording import count_of
 
-_BASELINE = "adagrad"  # of one pass
-_CUT_SHORT = ("diverged", "interrupted")
 _Column = Callable[[Run], str]
 
 
 def print_results(document: Mapping[str, Any]) -> None:
     """Print what was trained, how each optimizer did, and what went wrong."""
-    found, console = read_document(document, Results, "results.json"), screen(140)
-    if found.one_pass:
-        _print_one_pass(found, console)
+    console = screen(140)
+    if document.get("one_pass") is True:
+        _print_one_pass(read_one_pass(document), console)
         return
+    found = read_results(document)
     about, columns = _text(found) if found.dataset.kind == "text" else _samples(found)
     console.print(f"\n{found.dataset.name}: {about}", markup=False)
     if (limit := found.best_possible.get("val_auc")) is not None:
@@ -96,8 +97,9 @@ def _text(results: Results) -> tuple[str, dict[str, _Column]]:
     }
 
 
-def _print_one_pass(found: Results, console: Console) -> None:
-    dataset, model, splits = found.dataset, found.model, found.splits
+def _print_one_pass(found: OnePass, console: Console) -> None:
+    results = found.results
+    dataset, model, splits = results.dataset, results.model, results.splits
     console.print(
         f"\n{dataset.name}: {count_of(len(dataset.days), 'day')}, {splits['train']:,.0f} examples "
         f"learned once, {splits.get('test') or 0:,.0f} for evaluation, "
@@ -105,9 +107,9 @@ def _print_one_pass(found: Results, console: Console) -> None:
         f"{model.name} of dimension {model.dim}",
         markup=False,
     )
-    console.print(table(_one_pass_columns(found.runs), found.runs, console.width))
+    console.print(table(_one_pass_columns(found), found.runs, console.width))
     names = {"train_ne": "train NE", "test_ne": "eval NE", "test_auc": "eval AUC"}
-    limits = found.best_possible
+    limits = results.best_possible
     if best := [f"{name} {_ne(limits[key])}" for key, name in names.items() if key in limits]:
         console.print(f"best that any model could reach: {', '.join(best)}")
     for run in found.runs:
@@ -120,34 +122,21 @@ def _print_one_pass(found: Results, console: Console) -> None:
                 f"better one may lie beyond it (--lr {run.optimizer}=RATE)",
                 markup=False,
             )
-    for file in dict.fromkeys(file for run in found.runs for file in run.skipped):
+    for file in found.skipped:
         console.print(f"left out: {file}", markup=False)
 
 
-def _one_pass_columns(runs: Sequence[Run]) -> dict[str, _Column]:
-    evaluated = any(run.test_ne is not None for run in runs)
-
-    def train_ne(run: Run) -> float | None:
-        return None if run.stopped in _CUT_SHORT else run.train_ne
-
-    def score(run: Run) -> float | None:
-        return run.test_ne if evaluated else train_ne(run)
-
-    known = [run for run in runs if score(run) is not None]
-    base = next((run for run in known if run.optimizer == _BASELINE), known[0] if known else None)
-
+def _one_pass_columns(found: OnePass) -> dict[str, _Column]:
     def against(run: Run) -> str:
-        value, other = score(run), None if base is None else score(base)
-        if run is base or value is None or not other:
-            return "-"
-        return f"{100 * (value - other) / other:+.3f}%"
+        apart = found.difference(run)
+        return "-" if apart is None else f"{apart:+.3f}%"
 
     return {
         "optimizer": lambda run: run.optimizer,
         "lr": _rate,
-        "train NE": lambda run: _ne(train_ne(run)),
+        "train NE": lambda run: _ne(run.train_ne),
         "eval NE": lambda run: _ne(run.test_ne),
-        **({f"vs {base.optimizer}": against} if base is not None and len(known) > 1 else {}),
+        **({f"vs {found.baseline.optimizer}": against} if found.baseline else {}),
         "eval AUC": lambda run: number(run.test_auc),
         "calibration": lambda run: number(run.test_calibration),
         "state MB": _megabytes,

@@ -36,7 +36,12 @@ def thousands(value: float) -> str:
 
 
 def count_of(count: float, word: str) -> str:
-    """Return a number of things."""
+    """Return a number of things.
+
+    Example:
+        >>> count_of(1, "day"), count_of(2500, "row")
+        ('1 day', '2,500 rows')
+    """
     return f"{thousands(count)} {word if count == 1 else word + 's'}"
 
 
