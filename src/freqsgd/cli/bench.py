@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import typer
 
 from freqsgd.cli import options as opt
 from freqsgd.cli.options import option, target
 from freqsgd.cli.output import grid, screen
-from freqsgd.cli.progress import Watcher, console
-from freqsgd.cli.session import use_threads
+from freqsgd.cli.progress import Watcher
+from freqsgd.cli.session import interruptible, use_threads
 from freqsgd.documents import write_document
 from freqsgd.documents.planner import Bench
 from freqsgd.files import check_target
@@ -54,12 +53,8 @@ def bench(
     if path is not None:
         check_target(path, force=force or out is None)
     use_threads(threads)
-    try:
-        with Watcher() as watcher:
-            found = measure(QUICK if quick else FULL, watcher.loading)
-    except KeyboardInterrupt:
-        console.print("\ninterrupted: nothing was written")
-        raise typer.Exit(130) from None
+    with interruptible("interrupted: nothing was written"), Watcher() as watcher:
+        found = measure(QUICK if quick else FULL, watcher.loading)
     if path is not None:
         write_document(path, found)
     if as_json:

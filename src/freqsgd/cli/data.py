@@ -9,7 +9,8 @@ import typer
 
 from freqsgd.cli import options as opt
 from freqsgd.cli.options import column_names, option, target, words
-from freqsgd.cli.progress import Watcher, console
+from freqsgd.cli.progress import Watcher
+from freqsgd.cli.session import interruptible
 from freqsgd.errors import DataError
 from freqsgd.report.wording import count_of
 from freqsgd.tables.catalog import KNOWN, find_file, how_to_get, known_dataset
@@ -162,12 +163,9 @@ def generate(
         new_tokens=new_tokens,
         seed=seed,
     )
-    try:
-        with Watcher() as watcher:
-            files = write_clicks(log, out, lambda *done: watcher.loading("writing", *done))
-    except KeyboardInterrupt:
-        console.print(f"\ninterrupted: the files in {out} are whole, but not all are there")
-        raise typer.Exit(130) from None
+    told = f"interrupted: the files in {out} are whole, but not all are there"
+    with interruptible(told), Watcher() as watcher:
+        files = write_clicks(log, out, lambda *done: watcher.loading("writing", *done))
     size = sum(path.stat().st_size for path in files)
     print(
         f"{out}: {count_of(len(files), 'file')}, {log.days * log.rows:,} rows, {size / 1e6:,.1f} MB"

@@ -16,7 +16,7 @@ from rich.text import Text
 from freqsgd.cli import options as opt
 from freqsgd.cli.options import option, target, words
 from freqsgd.cli.progress import Screen, console
-from freqsgd.cli.session import command_line, use_threads
+from freqsgd.cli.session import command_line, interruptible, use_threads
 from freqsgd.documents import read_document
 from freqsgd.documents.paper import PaperFigure, PaperRun, PaperSummary
 from freqsgd.errors import DataError
@@ -57,20 +57,17 @@ def paper(
         raise DataError("--only names no figure")
     asked = chosen_figures(names)
     use_threads(threads)
-    try:
-        with PaperWatcher() as watcher:
-            document = run_paper(
-                out,
-                only=names,
-                full=full,
-                threads=threads,
-                seed=seed,
-                command=command_line(),
-                listener=watcher.watch,
-            )
-    except KeyboardInterrupt:
-        console.print("\ninterrupted; the same command goes on from here")
-        raise typer.Exit(130) from None
+    told = "interrupted; the same command goes on from here"
+    with interruptible(told), PaperWatcher() as watcher:
+        document = run_paper(
+            out,
+            only=names,
+            full=full,
+            threads=threads,
+            seed=seed,
+            command=command_line(),
+            listener=watcher.watch,
+        )
     page = write_paper(document, out)
     print_paper(document, [figure.name for figure in asked])
     print(f"\nreport: {page}")

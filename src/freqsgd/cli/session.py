@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,6 +42,16 @@ def use_threads(threads: int | None) -> None:
         torch.set_num_threads(threads)
 
 
+@contextmanager
+def interruptible(told: str, by: type[BaseException] = KeyboardInterrupt) -> Iterator[None]:
+    """After Ctrl-C, which raises ``by``, print a line and end the command."""
+    try:
+        yield
+    except by:
+        console.print(f"\n{told}")
+        raise typer.Exit(130) from None
+
+
 _Document = TypeVar("_Document", bound=msgspec.Struct)
 
 
@@ -63,7 +74,7 @@ def present(
     if out is not None:
         make_folder(out)
         _check_own(out / name)
-    try:
+    with interruptible("interrupted"):
         with Watcher() as watcher:
             document = make(progress=watcher.loading, command=command_line())
         if out is not None:
@@ -73,9 +84,6 @@ def present(
         show(document)
         if out is not None:
             print(f"\nreport: {page}")
-    except KeyboardInterrupt:
-        console.print("\ninterrupted")
-        raise typer.Exit(130) from None
 
 
 def _check_own(path: Path) -> None:

@@ -7,11 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from freqsgd.cli.progress import Watcher, console
+from freqsgd.cli.progress import Watcher
 from freqsgd.cli.results import print_results
-from freqsgd.cli.session import command_line, use_threads
+from freqsgd.cli.session import command_line, interruptible, use_threads
 from freqsgd.errors import DataError, InterruptedFitError
 from freqsgd.files import check_apart, write_json
 from freqsgd.optimizers import Rule
@@ -41,28 +39,24 @@ def session(
     """
     _check_inputs(options, out)
     use_threads(threads)
-    with Watcher() as watcher:
-        try:
-            data: AnyData
-            if isinstance(options, TextOptions):
-                data = load_text(options, progress=watcher.loading)
-                watcher.words = data.train.raw_words
-                watcher.compiling()
-            elif isinstance(options, DataOptions):
-                data = load(options, progress=watcher.loading)
-                watcher.compiling()
-                _compile(fades=False)
-            else:
-                data = open_stream(options)
-                watcher.compiling()
-                for rule in rules:
-                    _compile(fades=rule.halflife is not None)
-            yield data, watcher
-        except InterruptedFitError:
-            resumable = "the same command with --resume goes on from here"
-            advice = "with --out DIR a run can be resumed" if out is None else resumable
-            console.print(f"\ninterrupted; {advice}")
-            raise typer.Exit(130) from None
+    resumable = "the same command with --resume goes on from here"
+    advice = "with --out DIR a run can be resumed" if out is None else resumable
+    with Watcher() as watcher, interruptible(f"interrupted; {advice}", InterruptedFitError):
+        data: AnyData
+        if isinstance(options, TextOptions):
+            data = load_text(options, progress=watcher.loading)
+            watcher.words = data.train.raw_words
+            watcher.compiling()
+        elif isinstance(options, DataOptions):
+            data = load(options, progress=watcher.loading)
+            watcher.compiling()
+            _compile(fades=False)
+        else:
+            data = open_stream(options)
+            watcher.compiling()
+            for rule in rules:
+                _compile(fades=rule.halflife is not None)
+        yield data, watcher
 
 
 def compare_and_report(
