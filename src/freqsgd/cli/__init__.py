@@ -53,8 +53,9 @@ def main() -> None:
         _drop_output()
         _end(f"error: cannot write the output: {error.strerror}")
     except BaseException as error:
-        # An import that is interrupted may raise anything.
-        if not interrupts or isinstance(error, SystemExit):
+        # An import that is interrupted may raise anything, which a command may take for bad input.
+        ended = isinstance(error, SystemExit) and error.code in (None, 0, _INTERRUPTED)
+        if not interrupts or ended:
             raise
         print(_TOLD, file=sys.stderr)
         sys.exit(_INTERRUPTED)
