@@ -300,3 +300,14 @@ def test_train_replaces_no_file_of_others(in_process, tmp_path, name):
     done = in_process("train", *GENERATED, "--lr", "1", "--out", "out", code=2)
     assert f"out holds a {name} that belongs to no run" in done.err
     assert (tmp_path / "out" / name).read_text() == "mine"
+
+
+def test_resuming_where_nothing_is_says_so(in_process):
+    said = in_process("train", "--resume", "--samples", 300, "--epochs", 1, "--lr", 1, "--out", "m")
+    assert "m holds nothing to resume: this run begins anew" in said.err + said.out
+
+
+def test_a_folder_of_a_run_that_diverged_says_what_to_do(in_process):
+    train = ["train", "--samples", 300, "--epochs", 1, "--out", "m"]
+    assert "try a smaller learning rate" in in_process(*train, "--lr", 1e9, code=2).err
+    assert "m holds a run that diverged: remove the folder" in in_process(*train, code=2).err

@@ -210,8 +210,10 @@ def run() -> None:
         if "\n" in message:  # the whole help, where there is no command
             error.show()
             sys.exit(error.exit_code)
-        end = "" if message.endswith("?") else ";"
-        _end(f"{message.rstrip('.')}{end} see {error.ctx.command_path} --help")
+        if not message.endswith("--help"):
+            end = "" if message.endswith("?") else ";"
+            message = f"{message.rstrip('.')}{end} see {error.ctx.command_path} --help"
+        _end(message)
     except ValueError as error:
         from freqsgd.errors import DataError
 
@@ -227,7 +229,8 @@ def _unknown_option(error: Any) -> str:
         return ""
     option, name = error.option_name, error.ctx.info_name
     if option == "--one-pass" and name in _STREAM:
-        return f"{error.ctx.command_path} --one-pass is now freqsgd stream {name}"
+        now = f"freqsgd stream {name}"
+        return f"{error.ctx.command_path} --one-pass is now {now}; see {now} --help"
     known = _options(error.ctx.command, error.ctx)
     meant = _SYNONYMS.get(option, option)
     if meant not in known:

@@ -90,7 +90,9 @@ LinearLrScale = Annotated[float, in_rule("Factor on the learning rate of linear 
 LinearDecayScale = Annotated[float, in_rule("Factor on the weight decay of linear weights.")]
 
 # ---- the run -------------------------------------------------------------------------------------
-Resume = Annotated[bool, option("Resume the run in --out.", "--resume")]
+Resume = Annotated[
+    bool, option("Resume the run in --out, given the options that it was begun with.", "--resume")
+]
 Threads = Annotated[
     int | None, option("Number of threads (default: torch's choice).", min=1, max=1024)
 ]

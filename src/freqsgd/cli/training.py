@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from freqsgd.cli.progress import Watcher
+from freqsgd.cli.progress import Watcher, console
 from freqsgd.cli.results import print_results
 from freqsgd.cli.session import command_line, interruptible, use_threads
 from freqsgd.errors import DataError, InterruptedFitError
@@ -72,6 +72,7 @@ def compare_and_report(
     """Train with each optimizer, print the results and write their report."""
     from freqsgd.compare import compare
 
+    _say_if_new(out, resume)
     with session(options, threads, out, rules) as (data, watcher):
         results = compare(
             data,
@@ -126,6 +127,7 @@ def trained(
     """Return the results of one run, whose model is written to the folder."""
     from freqsgd.compare import add_run, describe_any, fit_any
 
+    _say_if_new(out, resume)
     with session(options, threads, out, [rule]) as (data, watcher):
         record = fit_any(
             data,
@@ -140,6 +142,12 @@ def trained(
         results = describe_any(data, settings, threads, command_line())
         add_run(results, data, record)
     return results
+
+
+def _say_if_new(out: Path | None, resume: bool) -> None:
+    """Say so where --resume finds nothing to resume."""
+    if resume and out is not None and not (out.exists() and any(out.iterdir())):
+        console.print(f"{out} holds nothing to resume: this run begins anew")
 
 
 def save_results(results: dict[str, Any], out: Path) -> None:

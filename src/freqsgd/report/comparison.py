@@ -510,7 +510,7 @@ def class_charts(
     spec = plot(
         series,
         rows,
-        axis("at", format="+.2f" if minus else ".2f", padding=48),
+        axis("at", format="+.3f" if minus else ".2f", padding=48),
         names_axis("class", CLASSES),
         *(level(0.0, upright=True) if minus else []),
         points(size=70),

@@ -343,7 +343,7 @@ def memory_charts(
     spec = plot(
         series,
         rows,
-        axis("bytes", format="~s", domain=[0, 1.4 * longest or 1]),
+        axis("bytes", "bytes", format="~s", domain=[0, 1.4 * longest or 1]),
         names_axis("run"),
         bars([("run", "optimizer", ""), ("words", "state", "")]),
         labels("words"),

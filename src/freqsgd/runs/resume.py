@@ -10,6 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from freqsgd.errors import DataError
+from freqsgd.runs import checkpoint
 from freqsgd.runs.checkpoint import MODEL
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -20,10 +21,22 @@ def used_for(folder: Path, resume: bool) -> str | None:
     """Return the file that a run goes on from; refuse a used folder unless resuming."""
     used = [name for name in (MODEL, CHECKPOINT) if (folder / name).exists()]
     if used and not resume:
+        if used == [CHECKPOINT] and _diverged(folder / CHECKPOINT):
+            raise DataError(
+                f"{folder} holds a run that diverged: remove the folder, or use another"
+            )
         raise DataError(
             f"{folder} holds a {used[0]} already: resume it (--resume), or use another folder"
         )
     return used[0] if used else None
+
+
+def _diverged(path: Path) -> bool:
+    """Return whether a checkpoint is of a run that diverged; a damaged one is not known to be."""
+    try:
+        return bool(checkpoint.describe(path)["record"]["stopped"] == "diverged")
+    except (DataError, KeyError, TypeError):
+        return False
 
 
 def check_unused(folder: Path, names: Iterable[str]) -> None:

@@ -238,8 +238,8 @@ class MalformedRows:
                 self._first.append(f"  {table}, {place}: {reason}")
         if self.count > self.allowed:
             raise DataError(
-                f"{self._message()}\nMend them or take them out. Training drops up to "
-                f"--max-bad-rows ({self.allowed} now)."
+                f"{self._message()}\nMend them or take them out. Commands that train leave "
+                f"out up to --max-bad-rows ({self.allowed} here)."
             )
 
     def messages(self) -> list[str]:
