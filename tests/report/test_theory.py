@@ -86,7 +86,7 @@ def test_words_tables_and_command_are_on_the_page():
     ]
     assert all("FA-SGD measured" in entry["aria-label"] for entry in charts[:4])
     assert all(entry["role"] == "img" and "rank" in entry["aria-label"] for entry in charts[4:])
-    assert len([entry for entry in page.of("button") if "data-runs" in entry]) == 4
+    assert len([entry for entry in page.of("button") if "data-run" in entry]) == 4
 
 
 def test_a_page_opens_with_at_most_five_sentences():
