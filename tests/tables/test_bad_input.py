@@ -198,7 +198,7 @@ def test_malformed_rows_within_the_limit_are_dropped_with_a_warning_each_time(tm
         ):
             dataset = load(options)
         assert dataset.labels.tolist() == [n % 2 for n in range(30)]
-    refused(clicks(tmp_path, lines, max_bad_rows=1), "--max-bad-rows (1 now)")
+    refused(clicks(tmp_path, lines, max_bad_rows=1), "--max-bad-rows (1 here)")
 
 
 def test_malformed_rows_of_parquet_have_row_numbers(tmp_path):
