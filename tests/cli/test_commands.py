@@ -311,3 +311,12 @@ def test_a_folder_of_a_run_that_diverged_says_what_to_do(in_process):
     train = ["train", "--samples", 300, "--epochs", 1, "--out", "m"]
     assert "try a smaller learning rate" in in_process(*train, "--lr", 1e9, code=2).err
     assert "m holds a run that diverged: remove the folder" in in_process(*train, code=2).err
+
+
+@pytest.mark.parametrize("command", ["train", "compare"])
+def test_resuming_into_a_file_is_one_clear_error(in_process, tmp_path, command):
+    notes = tmp_path / "notes.txt"
+    notes.write_text("mine")
+    train = (command, "--samples", 300, "--epochs", 1, "--lr", 1, "--resume", "--out", "notes.txt")
+    assert "notes.txt" in in_process(*train, code=2).err
+    assert notes.read_text() == "mine"

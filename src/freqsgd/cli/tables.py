@@ -10,7 +10,6 @@ import typer
 
 from freqsgd.cli import options as opt
 from freqsgd.cli.options import data_option, in_data, in_model, in_rule, made, option, target
-from freqsgd.cli.progress import console
 from freqsgd.cli.results import print_results
 from freqsgd.cli.session import command_line
 from freqsgd.cli.training import (
@@ -18,6 +17,7 @@ from freqsgd.cli.training import (
     check_single,
     compare_and_report,
     save_results,
+    say_if_new,
     session,
     show_trained,
     trained,
@@ -246,9 +246,8 @@ def tune(
         )
     data, shared, names = _data(context), _settings(context), opt.words(optimizers)
     check_request(names, shared, out=out, trials=trials, seeds=seeds, resume=resume)
-    if resume and not (out / TRIALS).exists():
-        told = f"{out} holds no search to go on with: a new one starts"
-        console.print(told, soft_wrap=True, markup=False)
+    told = f"{out} holds no search to go on with: a new one starts"
+    say_if_new(out / TRIALS, resume, told)
     with session(data, threads, out) as (loaded, watcher):
         results = search(
             loaded,

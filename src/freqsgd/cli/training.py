@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from freqsgd.compare import AnyData, AnySettings
 
 REPORT = "report.html"
+_NOTHING = "holds nothing to resume: this run begins anew"
 AnyOptions = DataOptions | TextOptions | StreamOptions
 
 
@@ -72,7 +73,7 @@ def compare_and_report(
     """Train with each optimizer, print the results and write their report."""
     from freqsgd.compare import compare
 
-    _say_if_new(out, resume)
+    say_if_new(out, resume, f"{out} {_NOTHING}")
     with session(options, threads, out, rules) as (data, watcher):
         results = compare(
             data,
@@ -127,7 +128,7 @@ def trained(
     """Return the results of one run, whose model is written to the folder."""
     from freqsgd.compare import add_run, describe_any, fit_any
 
-    _say_if_new(out, resume)
+    say_if_new(out, resume, f"{out} {_NOTHING}")
     with session(options, threads, out, [rule]) as (data, watcher):
         record = fit_any(
             data,
@@ -144,10 +145,12 @@ def trained(
     return results
 
 
-def _say_if_new(out: Path | None, resume: bool) -> None:
-    """Say so where --resume finds nothing to resume."""
-    if resume and out is not None and not (out.exists() and any(out.iterdir())):
-        console.print(f"{out} holds nothing to resume: this run begins anew")
+def say_if_new(path: Path | None, resume: bool, told: str) -> None:
+    """Print a line where --resume finds nothing at a path, or an empty folder."""
+    if path is None or not resume:
+        return
+    if not any(path.iterdir()) if path.is_dir() else not path.exists():
+        console.print(told, soft_wrap=True, markup=False)
 
 
 def save_results(results: dict[str, Any], out: Path) -> None:
