@@ -101,7 +101,7 @@ _SYNONYMS = {  # names of options elsewhere, and ours
     "--sep": "--separator",
     "--delimiter": "--separator",
 }
-_UsageError: Any = typer.BadParameter.__base__  # of Typer's own copy of click, or of click itself
+UsageError: Any = typer.BadParameter.__base__  # of Typer's own copy of click, or of click itself
 
 
 class _Panels(TyperCommand):
@@ -205,7 +205,7 @@ def run() -> None:
     warnings.showwarning = _say_warning
     try:
         code = app(prog_name="freqsgd", standalone_mode=False)
-    except _UsageError as error:
+    except UsageError as error:
         message = _unknown_option(error) or error.format_message()
         if "\n" in message:  # the whole help, where there is no command
             error.show()

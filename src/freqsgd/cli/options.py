@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from freqsgd.cli.app import UsageError
 from freqsgd.errors import DataError
 from freqsgd.optimizers import COUNTING, OPTIMIZERS, Rule
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-UsageError: Any = typer.BadParameter.__base__  # of Typer's own copy of click, or of click itself
 NAMES = ", ".join(OPTIMIZERS)
 
 

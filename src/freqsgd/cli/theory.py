@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 from rich.table import Table
 
+from freqsgd.cli import options as opt
 from freqsgd.cli.options import option, target
 from freqsgd.cli.output import grid, screen
 from freqsgd.cli.session import present, use_threads
@@ -45,9 +46,7 @@ def theory(
     seed: Annotated[
         int, option("Random seed for problems, pairs and measured iterates.")
     ] = _DEFAULT.seed,
-    threads: Annotated[
-        int | None, option("Number of threads (default: torch's choice).", min=1, max=1024)
-    ] = None,
+    threads: opt.Threads = None,
     out: Annotated[Path | None, target("Folder for theory.json, theory.html and pictures.")] = None,
 ) -> None:
     """Check the paper's theorems by simulation: bound and measurement for every token.
