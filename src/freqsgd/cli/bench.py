@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
-
 from freqsgd.cli import options as opt
 from freqsgd.cli.options import option, target
-from freqsgd.cli.output import grid, screen
+from freqsgd.cli.output import grid, print_json, screen
 from freqsgd.cli.progress import Watcher
 from freqsgd.cli.session import interruptible, use_threads
 from freqsgd.documents import write_document
@@ -58,7 +56,7 @@ def bench(
     if path is not None:
         write_document(path, found)
     if as_json:
-        print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+        print_json(found)
         return
     print_bench(found)
     if path is None:

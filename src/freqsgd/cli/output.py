@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import msgspec
 from rich.console import Console
 from rich.table import Table
 
@@ -35,3 +36,8 @@ def number(value: float | None) -> str:
 def shown(text: str) -> str:
     """Return a text that keeps to its line and cannot steer the terminal."""
     return text if text.isprintable() else repr(text)
+
+
+def print_json(document: msgspec.Struct) -> None:
+    """Print a document as JSON."""
+    print(msgspec.json.format(msgspec.json.encode(document), indent=1).decode())

@@ -9,14 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 from msgspec.structs import astuple
 from rich.table import Table
 
 from freqsgd.cli import options as opt
 from freqsgd.cli.options import option, target, words
-from freqsgd.cli.output import grid, screen
+from freqsgd.cli.output import grid, print_json, screen
 from freqsgd.cli.plan_size import quantity, workload
 from freqsgd.cli.session import named_files
 from freqsgd.documents import write_document
@@ -132,7 +131,7 @@ def plan(
     if out is not None:
         write_document(out, found)
     if as_json:
-        print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+        print_json(found)
     else:
         print_plan(found, free_now=host_memory is None)
 

@@ -297,7 +297,11 @@ def diagnosis_sections(results: Results, series: Sequence[Series]) -> list[Secti
     return [
         Section(
             "Second moments against counts",
-            moments_charts(results, series),
+            [
+                _moments_chart(one, results.runs.index(one.run), series)
+                for one in moments
+                if one.points
+            ],
             tables=_relation_tables(moments) if moments else [],
         ),
         Section("Gradients by token frequency", list(_gradient_charts(results, series))),
@@ -319,15 +323,6 @@ def _relation_tables(moments: Sequence[Moments]) -> list[Table]:
                 few.append(every[-1])
     tables = [table(head, few)]
     return tables if len(few) == len(every) else [*tables, table(head, every, folded="Every epoch")]
-
-
-def moments_charts(results: Results, series: Sequence[Series]) -> list[Chart]:
-    """Return a scatter plot of second moments against counts for each run that has them."""
-    return [
-        _moments_chart(one, results.runs.index(one.run), series)
-        for one in read_moments(results)
-        if one.points
-    ]
 
 
 def _moments_chart(one: Moments, place: int, series: Sequence[Series]) -> Chart:
@@ -482,7 +477,7 @@ def _error_chart(
         title=f"Error left after epoch {epoch}, by how often a token occurs",
         spec=spec,
         description=f"Line chart of how far predictions are off by bucket of tokens: {told}.",
-        note="Mean predicted probability less the share of positive labels, over the training "
+        note="Mean predicted probability minus the share of positive labels, over the training "
         "samples of a token; root mean square over the tokens of a bucket. It is the gradient "
         f"of the token's linear weight, per occurrence. Both axes are logarithmic.{FEW}",
         table=table(["Occurrences", "Tokens", *names], cells),

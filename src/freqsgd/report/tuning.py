@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -135,8 +135,9 @@ def tuning_sections(results: Results, series: Sequence[Series]) -> list[Section]
     searches = searches_of(results)
     if not searches:
         return []
+    charts = _progress_chart(searches, series), _sensitivity_chart(searches, series)
     return [
-        Section("Tuning", search_charts(results, series), list(_notes(searches))),
+        Section("Tuning", [chart for chart in charts if chart], list(_notes(searches))),
         Section("Learning rates that do well", tables=[_rates_table(searches)]),
         Section("Best settings", tables=[_settings_table(searches)]),
     ]
@@ -170,13 +171,6 @@ def _is_surpassed(search: Search) -> bool:
 
 
 # ---- charts --------------------------------------------------------------------------------------
-
-
-def search_charts(results: Results, series: Sequence[Series]) -> list[Chart]:
-    """Return how the search went, and how much the learning rate matters."""
-    searches = searches_of(results)
-    charts = _progress_chart(searches, series), _sensitivity_chart(searches, series)
-    return [chart for chart in charts if chart is not None]
 
 
 def _progress_chart(searches: Sequence[Search], series: Sequence[Series]) -> Chart | None:
@@ -291,9 +285,7 @@ def _sensitivity_chart(searches: Sequence[Search], series: Sequence[Series]) -> 
     )
 
 
-def _spans(
-    rows: Iterator[Mapping[str, Any]] | Sequence[Mapping[str, Any]],
-) -> dict[str, list[float]]:
+def _spans(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
     """The ends of each run's values that are shown: what is far below the best is cut off."""
     values: dict[str, list[float]] = {}
     for row in rows:
