@@ -27,7 +27,7 @@ import torch
 from gensim.models import Word2Vec
 
 from freqsgd.kernels.simd import add_outer, put, zeros
-from freqsgd.kernels.words_job import COLUMNS, POOL_UNIT, ROWS
+from freqsgd.kernels.words.job import COLUMNS, POOL_UNIT, ROWS
 from freqsgd.nn.word2vec import CBOW, SkipGram, WordModel
 from freqsgd.optimizers import Rule
 from freqsgd.words.corpus import Corpus

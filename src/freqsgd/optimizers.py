@@ -1,7 +1,7 @@
 """The registry of optimizers: one row for each, which everything else asks.
 
 To add an optimizer to the recommender, add a row here, a branch to the kernel
-(:mod:`freqsgd.kernels.fm_rows`) and a row to the table of ``tests/recommender/slow.py``.
+(:mod:`freqsgd.kernels.fm.rows`) and a row to the table of ``tests/recommender/slow.py``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from freqsgd.kernels.words_pairs import pair_products
+from freqsgd.kernels.words.pairs import pair_products
 
 
 @pytest.mark.parametrize("dim", [1, 7, 8, 16, 23, 24, 300])

@@ -188,6 +188,6 @@ def _compile(*, fades: bool) -> None:
     """Compile the kernel of a step, with counts that fade or not."""
     import numpy as np
 
-    from freqsgd.kernels.fm import step_kernel
+    from freqsgd.kernels.fm.step import step_kernel
 
     step_kernel(np.float64 if fades else np.int32)

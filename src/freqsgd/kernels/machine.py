@@ -27,7 +27,7 @@ SOURCES = zlib.crc32(
         for path in [
             Path(rates.__file__),
             Path(optimizers.__file__),
-            *sorted(Path(__file__).parent.glob("*.py")),
+            *sorted(Path(__file__).parent.rglob("*.py")),
         ]
     )
 )

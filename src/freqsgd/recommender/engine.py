@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import increment_version
 
 from freqsgd.errors import DivergedError
-from freqsgd.kernels import fm_job as kernels
+from freqsgd.kernels.fm import job as kernels
 from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.optim import CFSGD
 from freqsgd.optimizers import WIDE, Rule

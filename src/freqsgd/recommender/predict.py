@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
 from freqsgd.files import check_target, writing
-from freqsgd.kernels.fm import step_kernel
-from freqsgd.kernels.fm_job import JOB
+from freqsgd.kernels.fm.job import JOB
+from freqsgd.kernels.fm.step import step_kernel
 from freqsgd.kernels.threads import Team, run
 from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.recommender.folder import load_encoder, load_model, part_files

@@ -12,10 +12,10 @@ from torch.autograd.graph import increment_version
 from torch.nn.functional import softplus
 
 from freqsgd.errors import DivergedError
-from freqsgd.kernels import words_job as kernels
 from freqsgd.kernels.threads import Team, run
-from freqsgd.kernels.words import block_kernel
-from freqsgd.kernels.words_pairs import pair_products
+from freqsgd.kernels.words import job as kernels
+from freqsgd.kernels.words.block import block_kernel
+from freqsgd.kernels.words.pairs import pair_products
 from freqsgd.nn.word2vec import WordModel
 from freqsgd.optimizers import ROWWISE_ADAGRAD, Rule
 from freqsgd.words.corpus import Paragraphs

@@ -30,7 +30,7 @@ import numpy as np
 
 from freqsgd.kernels.machine import compiled, idle, increment, kernel, read, take_ready
 from freqsgd.kernels.simd import LANES
-from freqsgd.kernels.words_job import (
+from freqsgd.kernels.words.job import (
     COLUMNS,
     JOB,
     PARTS,
@@ -39,9 +39,9 @@ from freqsgd.kernels.words_job import (
     band_width,
     row_bytes_of,
 )
-from freqsgd.kernels.words_plan import make_plan
-from freqsgd.kernels.words_products import find_products, gather
-from freqsgd.kernels.words_update import adagrad, update_one, update_three, update_two
+from freqsgd.kernels.words.plan import make_plan
+from freqsgd.kernels.words.products import find_products, gather
+from freqsgd.kernels.words.update import adagrad, update_one, update_three, update_two
 
 __all__ = ["block_kernel"]
 

@@ -21,7 +21,7 @@ from freqsgd.kernels.simd import (
     total,
     zeros,
 )
-from freqsgd.kernels.words_job import (
+from freqsgd.kernels.words.job import (
     COLUMNS,
     GUARD,
     PARTS,
@@ -30,7 +30,7 @@ from freqsgd.kernels.words_job import (
     band_width,
     row_bytes_of,
 )
-from freqsgd.kernels.words_plan import is_centre
+from freqsgd.kernels.words.plan import is_centre
 
 __all__ = ["find_products", "gather"]
 

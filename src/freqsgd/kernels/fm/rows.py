@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from freqsgd.kernels.fm_job import AHEAD, CHUNK, batch_of, span_of
-from freqsgd.kernels.fm_occurrences import add_sums, count, find_frequencies, find_occurrences
+from freqsgd.kernels.fm.job import AHEAD, CHUNK, batch_of, span_of
+from freqsgd.kernels.fm.occurrences import add_sums, count, find_frequencies, find_occurrences
 from freqsgd.kernels.machine import array_at, compiled, prefetch_row, prefetch_row_only
 from freqsgd.kernels.rows import decay, rate
 from freqsgd.kernels.simd import LANES, load, root, splat, store

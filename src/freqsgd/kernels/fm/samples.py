@@ -7,7 +7,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from freqsgd.kernels.fm_job import AHEAD, CHUNK, batch_of
+from freqsgd.kernels.fm.job import AHEAD, CHUNK, batch_of
 from freqsgd.kernels.machine import (
     BLOCK,
     array_at,

@@ -7,7 +7,7 @@ import numpy as np
 
 from freqsgd.kernels.machine import compiled, pointer
 from freqsgd.kernels.rows import rate
-from freqsgd.kernels.words_job import row_bytes_of
+from freqsgd.kernels.words.job import row_bytes_of
 
 __all__ = ["make_plan"]
 

@@ -10,7 +10,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from freqsgd.kernels.fm_job import span_of
+from freqsgd.kernels.fm.job import span_of
 from freqsgd.kernels.machine import BLOCK, array_at, compiled, inlined, prefetch
 from freqsgd.kernels.simd import LANES, load, number_at, set_number, splat, store
 

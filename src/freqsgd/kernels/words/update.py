@@ -9,7 +9,7 @@ import numpy as np
 
 from freqsgd.kernels.machine import compiled, pointer
 from freqsgd.kernels.simd import add_outer, load, number_at, put, set_number, splat, store, zeros
-from freqsgd.kernels.words_job import GUARD, PARTS, ROWS, VECTOR_BYTES, band_width, row_bytes_of
+from freqsgd.kernels.words.job import GUARD, PARTS, ROWS, VECTOR_BYTES, band_width, row_bytes_of
 
 __all__ = ["adagrad", "update_one", "update_three", "update_two"]
 

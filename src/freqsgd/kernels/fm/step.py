@@ -25,10 +25,10 @@ from typing import Any
 import numba
 import numpy as np
 
-from freqsgd.kernels.fm_job import CHUNK, JOB
-from freqsgd.kernels.fm_occurrences import row_scratch
-from freqsgd.kernels.fm_rows import update_bias, update_field
-from freqsgd.kernels.fm_samples import predict_chunk, sample_scratch
+from freqsgd.kernels.fm.job import CHUNK, JOB
+from freqsgd.kernels.fm.occurrences import row_scratch
+from freqsgd.kernels.fm.rows import update_bias, update_field
+from freqsgd.kernels.fm.samples import predict_chunk, sample_scratch
 from freqsgd.kernels.machine import increment, kernel, wait_for
 
 __all__ = ["step_kernel"]

@@ -1,0 +1,1 @@
+"""Factorization machines: the kernel of a training step, phase by phase."""

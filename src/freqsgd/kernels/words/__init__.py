@@ -1,0 +1,1 @@
+"""Word vectors with negative sampling: the kernel of a block of text, phase by phase."""
