@@ -72,7 +72,7 @@ def test_the_registry_knows_what_each_takes():
     assert COUNTING == ("cfsgd",)
     assert CAPPED == ("fasgd", "cfsgd")
     assert [each.name for each in by_memory() if each.stateful] == [
-        "cfsgd", "counter-sgd", "rowwise-adagrad", "adagrad", "adam"
+        "cfsgd", "cfadam", "counter-sgd", "rowwise-adagrad", "adagrad", "adam"
     ]  # fmt: skip
     for each in OPTIMIZERS.values():
         others = (each.rates_of, each.lr_found_with)

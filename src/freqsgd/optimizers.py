@@ -7,7 +7,7 @@ To add an optimizer to the recommender, add a row here, a branch to the kernel
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from freqsgd.rates import RateLaw, check_counting
@@ -21,18 +21,18 @@ __all__ = [
 ]
 
 WIDE = 2**31  # counts that could come to so many have 64 bits
-LAW, ADAGRAD, ROWWISE_ADAGRAD, ADAM = range(4)  # branches of the kernels
+LAW, ADAGRAD, ROWWISE_ADAGRAD, ADAM, CFADAM = range(5)  # branches of the kernels
 
 
 @dataclass(frozen=True)
 class State:
-    """The floats that an optimizer keeps for a table, besides a counter per row.
+    """What an optimizer keeps for a table, besides a counter per row.
 
     Args:
         words: the state in words
         row: floats per row
         weight: floats per weight
-        column: floats per column
+        column: numbers of 8 bytes per column
     """
 
     words: str = "nothing"
@@ -41,8 +41,8 @@ class State:
     column: int = 0
 
     def floats(self, rows: int, width: int) -> int:
-        """Return the floats of a table."""
-        return self.row * rows + self.weight * rows * width + self.column * width
+        """Return the floats of a table, those of its columns aside."""
+        return self.row * rows + self.weight * rows * width
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,8 @@ class Optimizer:
         word_decay: word vectors may have weight decay
         network: class that trains the network of DeepFM
         eps: keeps divisions by a root defined
+        lr: rate that serves without a search; None: it is to be found
+        typical_decay: where a search looks for the weight decay of a typical token's occurrence
         rates_of: optimizer whose preset rates and search of a rate it shares
         lr_start: where :func:`~freqsgd.recommender.find_lr.find_lr` begins
         lr_share: part of the rate that lowers the loss most in a few steps, for a whole run
@@ -104,6 +106,8 @@ class Optimizer:
     word_decay: bool = True
     network: str = "CFSGD"
     eps: float = 0.0
+    lr: float | None = None
+    typical_decay: tuple[float, float] = (3e-4, 0.1)
     rates_of: str | None = None
     lr_start: float | None = None
     lr_share: float | None = None
@@ -175,6 +179,19 @@ _REGISTRY = (
         grid=(0.1, 0.3, 1.0, 3.0, 10.0),
         fbgemm=COUNTER_SGD,
         style=Style("#d55e00", "#f0803c", "solid", "circle"),
+    ),
+    Optimizer(
+        "cfadam",
+        "CFAdam",
+        State("one counter per row, one number per column", column=1),
+        counts=True,
+        kernel=CFADAM,
+        network="AdamW",
+        eps=1e-8,
+        lr=1e-3,
+        typical_decay=(10.0, 1e4),
+        grid=(0.0003, 0.001, 0.003, 0.01, 0.03),
+        style=Style("#7b3fa0", "#c79bea", "dash", "triangle-up"),
     ),
     Optimizer(
         COUNTER_SGD,
@@ -311,6 +328,11 @@ class Rule:
     def facts(self) -> Optimizer:
         """The optimizer's row of the registry."""
         return OPTIMIZERS[self.optimizer]
+
+    @property
+    def settled(self) -> Rule:
+        """The rule; without a rate of its own, at the one that serves without a search, if any."""
+        return self if self.lr is not None else replace(self, lr=self.facts.lr)
 
     @property
     def law(self) -> RateLaw:

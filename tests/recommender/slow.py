@@ -33,9 +33,15 @@ class SlowFM:
         self.moment = np.zeros_like(self.weight)
         self.row_squares = np.zeros((len(self.weight), 2))
         self.bias_squares, self.bias_moment = np.zeros(1), np.zeros(1)
+        self.field_starts = sorted(set(starts))
+        self.column_squares = np.zeros((len(starts), self.weight.shape[1]))  # of each field
+        self.tokens = np.zeros(len(starts))
 
     def rows(self, sample):
         return [int(i) + s for i, s in zip(sample, self.starts, strict=True) if i >= 0]
+
+    def field(self, row):
+        return sum(start <= row for start in self.field_starts) - 1
 
     def logit(self, rows):
         z = self.bias + sum(self.weight[k, -1] for k in rows)
@@ -48,6 +54,7 @@ class SlowFM:
         """Returns the mean loss."""
         gradient, slope_sum = np.zeros_like(self.weight), 0.0
         times = defaultdict(int)
+        squares, tokens = np.zeros_like(self.column_squares), np.zeros_like(self.tokens)
         loss = 0.0
         for sample, label in zip(ids, labels, strict=True):
             rows = self.rows(sample)
@@ -58,15 +65,21 @@ class SlowFM:
             slope_sum += g
             for a, k in enumerate(rows):
                 times[k] += 1
-                gradient[k, -1] += g
+                own = np.zeros(self.weight.shape[1])
+                own[-1] = g
                 for b, other in enumerate(rows):
                     if a != b:
-                        gradient[k, :-1] += g * self.weight[other, :-1]
+                        own[:-1] += g * self.weight[other, :-1]
+                gradient[k] += own
+                squares[self.field(k)] += own**2
+                tokens[self.field(k)] += 1
         self.samples += len(ids)
         self.steps += 1
         for k, n in times.items():
             self.counts[k] += 1 if self.by_batch else n
-        if CASES[self.optimizer].dense:
+        if self.optimizer == "cfadam":
+            self.rows_by_cfadam(gradient, slope_sum, times, squares, tokens)
+        elif CASES[self.optimizer].dense:
             self.all_rows(gradient, slope_sum)
         else:
             self.rows_of_batch(gradient, slope_sum, times, len(ids))
@@ -90,6 +103,27 @@ class SlowFM:
         rate, direction = rule(self, kept, self.dense_lr, 1.0, slope)
         step = rate * direction + np.minimum(rate * self.decay, 0.5) * self.bias
         self.bias -= step.item()
+
+    def rows_by_cfadam(self, gradient, slope_sum, times, squares, tokens):
+        """CFAdam with one table per field; a linear weight is one more column of its row."""
+        self.tokens += tokens
+        self.column_squares += 0.001 * (squares - self.column_squares)
+        lr_scale, decay_scale = np.ones(self.weight.shape[1]), np.ones(self.weight.shape[1])
+        lr_scale[-1], decay_scale[-1] = self.linear_lr, self.linear_decay
+        for k, n in times.items():
+            field = self.field(k)
+            m, share = tokens[field], self.counts[k] / self.tokens[field]
+            root = np.sqrt(self.column_squares[field] / (1 - 0.999**self.steps))
+            u = gradient[k] / (root + 1e-8)
+            p = max(share, 0.001 / m)
+            longest, length = 3 * math.sqrt(max(p, 1 / m)), math.sqrt((u**2).mean())
+            part = self.lr * lr_scale * self.decay * decay_scale * n / m / share**self.decay_power
+            step = self.lr / math.sqrt(p) * min(1, longest / length) * lr_scale * u
+            self.weight[k] -= step + np.minimum(part, 0.5) * self.weight[k]
+        self.bias *= 1 - self.lr * self.decay
+        kept = self.bias_squares, self.bias_moment
+        rate, direction = adam(self, kept, self.lr, None, np.array([slope_sum]))
+        self.bias -= (rate * direction).item()
 
     def all_rows(self, gradient, slope_sum):
         rule, scale = CASES[self.optimizer].rule, np.ones(self.weight.shape[1])
@@ -156,6 +190,7 @@ CASES = {  # a row for each optimizer: it gets every test of the engine
     "sgd": Case(sgd, 0.5, 0),
     "fasgd": Case(by_frequency, 0.5, 400),
     "cfsgd": Case(by_frequency, 0.5, 400),
+    "cfadam": Case(adam, 0.05, 400 + 2 * 17 * 8 + 8),  # the rule is the bias's: see rows_by_cfadam
     "adagrad": Case(adagrad, 0.05, 6400 + 8, dense=True),
     "rowwise-adagrad": Case(rowwise_adagrad, 0.05, 800 + 8),
     "adam": Case(adam, 0.05, 12800 + 8, dense=True),

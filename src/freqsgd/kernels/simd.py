@@ -58,7 +58,7 @@ def load(typingctx, address, lanes=LANES):
         kind = context.get_value_type(result)
         return builder.load(builder.inttoptr(args[0], kind.as_pointer()), align=4)
 
-    return result(types.int64, types.int64), codegen
+    return result(types.int64, types.literal(result.lanes)), codegen
 
 
 @intrinsic
@@ -101,7 +101,7 @@ def splat(typingctx, number, lanes=LANES):
     def codegen(context, builder, signature, args):
         return splat_value(builder, args[0], result.lanes)
 
-    return result(types.float32, types.int64), codegen
+    return result(types.float32, types.literal(result.lanes)), codegen
 
 
 def splat_value(builder, number, lanes=LANES):

@@ -70,7 +70,7 @@ class Engine(Predictor):
         # counts serve as the marks that the kernel needs; without them there are marks alone
         rows = len(model.tokens.weight)
         self._marks = self._state.get("counts", torch.zeros(rows, dtype=torch.int32))
-        self._buffers = _buffers(model, batch_size)
+        self._buffers = _buffers(model, rule, batch_size)
         self._fading = Halflife.of(rule, self._state, batch_size)
 
     @property
@@ -163,7 +163,7 @@ class Engine(Predictor):
         job["shards"] = shards
         job["marks"], job["counted"] = self._marks.data_ptr(), rule.counts
         job["once_per_step"] = rule.count == "batch"
-        for name in ("frequencies", "state", "moment", "bias_state"):
+        for name in ("frequencies", "state", "moment", "bias_state", "moments"):
             job[name] = self._state[name].data_ptr() if name in self._state else 0
         if self._fading is not None:
             count = int(job["last"][0] - job["first"][0])
@@ -176,7 +176,7 @@ class Engine(Predictor):
         job["linear_lr_scale"] = rule.linear_lr_scale
         job["linear_decay_scale"] = rule.linear_decay_scale
         job["bias_lr_scale"] = self._dense_scale
-        job["beta1"], job["beta2"] = 0.9, 0.999
+        job["beta1"], job["beta2"], job["clip"] = 0.9, 0.999, 3.0
 
     def _begin(
         self,
@@ -375,26 +375,37 @@ def _new_state(
         state["state"] = torch.zeros(len(weight), facts.state.row)
     for name in ("state", "moment")[: facts.state.weight]:
         state[name] = torch.zeros_like(weight)
+    if facts.state.column:  # second moments of each field's columns, and the ids it has seen
+        state["moments"] = torch.zeros(len(model.sizes), model.dim + 2, dtype=torch.float64)
     if facts.adaptive:
         state["bias_state"] = torch.zeros(2)
     return state
 
 
-def _buffers(model: FM, batch_size: int) -> dict[str, NDArray[Any]]:
+def _buffers(model: FM, rule: Rule, batch_size: int) -> dict[str, NDArray[Any]]:
     """Allocate the arrays that the first phase of a step fills for the second."""
-    return {
+    chunks, fields, dim = -(-batch_size // kernels.CHUNK), len(model.sizes), model.dim
+    buffers: dict[str, NDArray[Any]] = {
         "rows": np.empty((len(model.columns_start), batch_size), np.int64),
-        "sums": np.empty((batch_size, model.dim), np.float32),
+        "sums": np.empty((batch_size, dim), np.float32),
         "slopes": np.empty(batch_size, np.float32),
-        "chunk_losses": np.empty(-(-batch_size // kernels.CHUNK)),
+        "chunk_losses": np.empty(chunks),
     }
+    if rule.facts.state.column:
+        buffers |= {
+            "chunk_squares": np.empty((chunks, fields, dim + 2), np.float32),
+            "column_scales": np.empty((fields, dim + 1), np.float32),
+            "field_tokens": np.empty(fields),
+        }
+    return buffers
 
 
 def _network_optimizer(network: nn.Module, rule: Rule) -> torch.optim.Optimizer:
     """Return the network's optimizer: each step sets one rate for all weights, decay is L2."""
     options: dict[str, Any] = {"lr": rule.law.lr, "weight_decay": rule.weight_decay}
-    if rule.facts.network == "Adam":
-        return torch.optim.Adam(network.parameters(), **options)
+    if rule.facts.network in ("Adam", "AdamW"):
+        kind: type[torch.optim.Adam] = getattr(torch.optim, rule.facts.network)
+        return kind(network.parameters(), **options)
     if rule.facts.network == "Adagrad":
         return torch.optim.Adagrad(network.parameters(), **options)
     return CFSGD(network.parameters(), max_lr=rule.law.max_lr, fused=False, **options)

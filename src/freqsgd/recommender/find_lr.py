@@ -40,6 +40,7 @@ SGD_SHARE = 1 / 2  # of the mean rate that cfsgd gives to tokens, which sgd give
 
 def with_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | None = None) -> Rule:
     """Return the rule; one without a learning rate gets it, and the cap that goes with it."""
+    rule = rule.settled
     if rule.lr is not None:
         return rule
     lr = find_lr(data, rule, settings, threads=threads)
@@ -52,7 +53,8 @@ def find_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | Non
     Some rates are tried for a few steps each on a sample of the training rows; the one that lowers
     the loss most, times a share that depends on the optimizer, is the answer. Other rows and the
     validation set are not looked at. The same data, model, batch size, seed and optimizer give the
-    same rate; ``epochs`` matter only where the rate is to fall over them.
+    same rate; ``epochs`` matter only where the rate is to fall over them. For cfadam nothing is
+    tried: 1e-3 serves.
 
     Example:
         >>> from freqsgd.tables import DataOptions, load
@@ -60,6 +62,8 @@ def find_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | Non
         >>> 0.1 < find_lr(data, Rule("cfsgd", lr=1.0), Settings(dim=8)) < 1.5
         True
     """
+    if rule.facts.lr is not None:
+        return rule.facts.lr
     check_memory(memory_plan(data.fields, rule, settings))
     batch = min(settings.batch_size, len(data.splits.train))
     sample = _sample(data, batch, settings.seed)

@@ -17,7 +17,7 @@ from freqsgd.tables.fields import Field
 
 _FLOAT = 4
 _CLOCK = 16  # of counts that fade: where they are on their scale
-_NETWORK_FLOATS = {"Adam": 2, "Adagrad": 1}  # per weight, beside a number of steps
+_NETWORK_FLOATS = {"Adam": 2, "AdamW": 2, "Adagrad": 1}  # per weight, beside a number of steps
 _RESERVE = 500_000_000  # for everything else: libraries, compiled kernels, the system
 
 
@@ -59,9 +59,10 @@ class MemoryPlan:
         table = table_state(self.rule, self.rows, self.dim, self.counted)
         clock = 0 if self.rule.halflife is None else _CLOCK
         bias = 2 * _FLOAT if self.rule.facts.adaptive else 0
+        columns = 8 * self.rule.facts.state.column * self.fields * (self.dim + 2)
         floats = _NETWORK_FLOATS.get(self.rule.facts.network)
         sizes = [] if floats is None else [floats * size + 1 for size in self._network]
-        return table + clock + bias + _FLOAT * sum(sizes)
+        return table + clock + bias + columns + _FLOAT * sum(sizes)
 
     @property
     def work(self) -> int:

@@ -68,8 +68,8 @@ def fit_stream(
 
     Args:
         stream: the examples
-        rule: the optimizer; its learning rate must be given. Without ``max_lr``, cfsgd's rates are
-            capped as :func:`~freqsgd.recommender.rate_grid.capped` says
+        rule: the optimizer; only cfadam needs no learning rate. Without ``max_lr``, cfsgd's rates
+            are capped as :func:`~freqsgd.recommender.rate_grid.capped` says
         settings: everything else
         plan: windows, checkpoints and days of evaluation
         threads: maximum for the kernels; None for torch's number. FM's result does not depend on it
@@ -77,7 +77,7 @@ def fit_stream(
         resume: go on from the folder's checkpoint, if there is one, to the same result
         listener: called after each batch with the progress and the record so far
     """
-    rule = capped(rule, settings.batch_size)
+    rule = capped(rule.settled, settings.batch_size)
     run = StreamRun(stream, rule, settings, plan or Pass(), folder, threads)
     record = run.start(resume, listener)
     return run.model.eval(), record

@@ -51,12 +51,14 @@ def search_space(optimizer: str, settings: Settings, lr: float) -> dict[str, Ran
         "linear_decay_scale": Range(0.5, 5, 1),
         "decay_epochs": Range(shortest, longest, None, "whole", optional=True),
     }
-    if OPTIMIZERS[optimizer].dense_decay:  # is stronger for the same number
+    facts = OPTIMIZERS[optimizer]
+    if facts.dense_decay:  # is stronger for the same number
         space["weight_decay"] = Range(1e-7, 1e-3, None, off=1e-7)
     else:
-        space["typical_decay"] = Range(3e-4, 0.1, None, off=3e-4)
+        low, high = facts.typical_decay
+        space["typical_decay"] = Range(low, high, None, off=low)
         space["weight_decay_power"] = Range(0.5, 1, 1, "linear")
-    if OPTIMIZERS[optimizer].capped:
+    if facts.capped:
         space["max_lr_ratio"] = Range(10, 300, None, off=300)
     return space
 

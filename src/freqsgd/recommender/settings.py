@@ -162,8 +162,9 @@ def preset(name: str, dataset: str | None, model: str, optimizer: str) -> Mappin
         raise DataError(f"unknown preset {name!r}; known: {', '.join(PRESETS)}")
     key = (dataset or "", model)
     if name == "paper":
-        lr = _RATES.get(key, {}).get(OPTIMIZERS[optimizer].rates_of or optimizer)
-        if lr is None:
+        facts = OPTIMIZERS[optimizer]
+        lr = _RATES.get(key, {}).get(facts.rates_of or optimizer, facts.lr)
+        if key not in _RATES or lr is None:
             return None
         found = {"lr": lr}
         return found if dataset == "synthetic" else {**found, "patience": _PAPER_PATIENCE}

@@ -53,6 +53,8 @@ JOB = np.dtype(
         ("sums", ADDRESS),  # float32 (batch_size, dim): S of each sample
         ("slopes", ADDRESS),  # float32 (batch_size): g of each sample
         ("chunk_losses", ADDRESS),  # float64 (chunks of a batch)
+        ("chunk_squares", ADDRESS),  # float32 (chunks of a batch, fields, dim + 2): squares of the
+        # gradients of occurrences by column, the linear weight's included; their number
         # results, and what a network has to do with them
         ("losses", ADDRESS),  # float64 (steps)
         ("logits", ADDRESS),  # float32 (last - first)
@@ -78,6 +80,10 @@ JOB = np.dtype(
         ("state", ADDRESS),  # float32 as the weight, or (rows, 2): sums of squares
         ("moment", ADDRESS),  # float32 as the weight: Adam's first moment
         ("bias_state", ADDRESS),  # float32 (2): both for the bias
+        ("moments", ADDRESS),  # float64 (fields, dim + 2): CFAdam's s by column, and n
+        ("column_scales", ADDRESS),  # float32 (fields, dim + 1): 1 / sqrt(s) in this step
+        ("field_tokens", ADDRESS),  # float64 (fields): occurrences in this step
+        ("clip", NUMBER),
         # frequencies
         ("frequencies", ADDRESS),  # float32 (rows); 0: marks over samples, or over steps
         ("marks", ADDRESS),  # (rows): counts, or zeros if nothing is counted

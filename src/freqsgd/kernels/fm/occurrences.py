@@ -149,7 +149,7 @@ def _adder(lanes):
     """Return the part of :func:`add_sums` that handles so many numbers of a row at once."""
 
     @inlined
-    def add(job, field, occurrences, head, scale, by, start, offset):
+    def add(job, field, occurrences, head, scale, by, start, to, offset):
         sums = splat(np.float32(0), lanes)
         i = head
         while i >= 0:
@@ -161,7 +161,7 @@ def _adder(lanes):
                 at = job.vectors_gradient + (position * job.fields + field) * job.dim * 4
                 sums = sums + load(at + offset, lanes)
         old = load(start + offset, lanes)
-        store(start + offset, splat(scale, lanes) * old + splat(by, lanes) * sums)
+        store(to + offset, splat(scale, lanes) * old + splat(by, lanes) * sums)
 
     return add
 
@@ -170,7 +170,7 @@ _add_four, _add_two, _add_one = _adder(4 * LANES), _adder(2 * LANES), _adder(LAN
 
 
 @inlined
-def _add_number(job, field, occurrences, head, scale, by, start, offset):
+def _add_number(job, field, occurrences, head, scale, by, start, to, offset):
     total = np.float32(0)
     i = head
     while i >= 0:
@@ -181,25 +181,25 @@ def _add_number(job, field, occurrences, head, scale, by, start, offset):
         if job.vectors_gradient != 0:
             at = job.vectors_gradient + (position * job.fields + field) * job.dim * 4
             total += number_at(at + offset)
-    set_number(start + offset, scale * number_at(start + offset) + by * total)
+    set_number(to + offset, scale * number_at(start + offset) + by * total)
 
 
 @inlined
-def add_sums(job, field, occurrences, head, scale, by, start):
-    """Replace the vector at ``start`` by ``scale * vector + by * A``.
+def add_sums(job, field, occurrences, head, scale, by, start, to):
+    """Write ``scale * vector + by * A``, of the vector at ``start``, to the address ``to``.
 
     A includes ``vectors_gradient``, where there is one.
     """
     dim, j = job.dim, 0
     while j + 4 * LANES <= dim:
-        _add_four(job, field, occurrences, head, scale, by, start, j * 4)
+        _add_four(job, field, occurrences, head, scale, by, start, to, j * 4)
         j += 4 * LANES
     if j + 2 * LANES <= dim:
-        _add_two(job, field, occurrences, head, scale, by, start, j * 4)
+        _add_two(job, field, occurrences, head, scale, by, start, to, j * 4)
         j += 2 * LANES
     if j + LANES <= dim:
-        _add_one(job, field, occurrences, head, scale, by, start, j * 4)
+        _add_one(job, field, occurrences, head, scale, by, start, to, j * 4)
         j += LANES
     while j < dim:
-        _add_number(job, field, occurrences, head, scale, by, start, j * 4)
+        _add_number(job, field, occurrences, head, scale, by, start, to, j * 4)
         j += 1

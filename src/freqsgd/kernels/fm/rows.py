@@ -8,12 +8,23 @@ import numpy as np
 
 from freqsgd.kernels.fm.job import AHEAD, CHUNK, batch_of, span_of
 from freqsgd.kernels.fm.occurrences import add_sums, count, find_frequencies, find_occurrences
-from freqsgd.kernels.machine import array_at, compiled, prefetch_row, prefetch_row_only
+from freqsgd.kernels.machine import (
+    add_scaled_product,
+    array_at,
+    compiled,
+    inlined,
+    prefetch_row,
+    prefetch_row_only,
+    sum_squared_products,
+)
 from freqsgd.kernels.rows import decay, rate
 from freqsgd.kernels.simd import LANES, load, root, splat, store
-from freqsgd.optimizers import ADAGRAD, LAW, ROWWISE_ADAGRAD
+from freqsgd.optimizers import ADAGRAD, CFADAM, LAW, ROWWISE_ADAGRAD
+from freqsgd.rates import scalar_bound
 
-__all__ = ["update_bias", "update_field"]
+__all__ = ["update_bias", "update_field", "update_moments"]
+
+_bound = compiled(scalar_bound)
 
 
 @compiled
@@ -34,7 +45,7 @@ def update_bias(job, step):
     bias = array_at(job.bias, 1, np.float32)
     state = array_at(job.bias_state, 2, np.float32)
     theta = float(bias[0])
-    if job.dense_decay == 0:
+    if job.dense_decay == 0 and job.rule != CFADAM:
         eta = rate(1.0, lr * job.bias_lr_scale, job.power, job.max_lr)
         if job.rule == ROWWISE_ADAGRAD:
             state[0] += slope * slope
@@ -42,7 +53,10 @@ def update_bias(job, step):
         part = decay(1.0, 1.0, eta, job.weight_decay, job.weight_decay_power)
         bias[0] = theta - eta * slope - part * theta
         return
-    slope += job.weight_decay * theta
+    if job.rule == CFADAM:  # the bias is updated by AdamW
+        theta -= lr * job.weight_decay * theta
+    else:
+        slope += job.weight_decay * theta
     if job.rule == ADAGRAD:
         state[0] += slope * slope
         bias[0] = theta - lr * slope / (math.sqrt(state[0]) + job.eps)
@@ -51,6 +65,30 @@ def update_bias(job, step):
         state[1] += (1.0 - job.beta1) * (slope - state[1])
         state[0] = job.beta2 * state[0] + (1.0 - job.beta2) * slope * slope
         bias[0] = theta - lr * size1 * state[1] / (math.sqrt(state[0]) * size2 + job.eps)
+
+
+@compiled
+def update_moments(job, step):
+    """Take the squares of a step into CFAdam's second moments of each field's columns."""
+    size, dim, fields = batch_of(job, step)[1], job.dim, job.fields
+    chunks = (size + CHUNK - 1) // CHUNK
+    squares = array_at(job.chunk_squares, (chunks, fields, dim + 2), np.float32)
+    moments = array_at(job.moments, (fields, dim + 2), np.float64)
+    scales = array_at(job.column_scales, (fields, dim + 1), np.float32)
+    tokens = array_at(job.field_tokens, fields, np.float64)
+    root_scale = _corrections(job, step)[1]
+    for field in range(fields):
+        for j in range(dim + 2):
+            summed = 0.0
+            for chunk in range(chunks):
+                summed += squares[chunk, field, j]
+            if j > dim:
+                tokens[field] = summed
+                moments[field, j] += summed
+                continue
+            s = job.beta2 * moments[field, j] + (1.0 - job.beta2) * summed
+            moments[field, j] = s
+            scales[field, j] = 1.0 / (math.sqrt(s) * root_scale + job.eps)
 
 
 @compiled
@@ -64,6 +102,9 @@ def update_field(job, step, field, shard, scratch, marks):
     count(job, step, found, scratch, marks)
     if job.once_per_step != 0:
         size = 1
+    if job.rule == CFADAM:
+        _apply_cfadam(job, lr, field, found, scratch)
+        return
     if job.dense_decay == 0:
         find_frequencies(job, step, size, found, scratch.distinct)
     if job.rule == LAW:
@@ -79,15 +120,22 @@ def _apply_law(job, size, lr, field, found, scratch):
     rows, heads = distinct.rows, distinct.heads
     rates, scales = distinct.rates, distinct.scales
     _update_linear(job, size, lr, found, distinct)
-    dim, address, row_bytes = job.dim, job.weight, (job.dim + 1) * 4
+    address, row_bytes = job.weight, (job.dim + 1) * 4
     for k in range(found):
-        if k + AHEAD < found:
-            prefetch_row(address + rows[k + AHEAD] * row_bytes, dim * 4)
-            first = occurrences.positions[heads[k + AHEAD]]
-            prefetch_row_only(job.sums + first * dim * 4, dim * 4)
+        _prefetch(job, k + AHEAD, found, scratch)
         start = address + rows[k] * row_bytes
         scale, by = np.float32(scales[k]), np.float32(-rates[k])
-        add_sums(job, field, occurrences, heads[k], scale, by, start)
+        add_sums(job, field, occurrences, heads[k], scale, by, start, start)
+
+
+@inlined
+def _prefetch(job, k, found, scratch):
+    """Fetch the row of distinct row ``k``, if there is one, and S of its first occurrence."""
+    if k < found:
+        size = job.dim * 4
+        prefetch_row(job.weight + scratch.distinct.rows[k] * (size + 4), size)
+        first = scratch.occurrences.positions[scratch.distinct.heads[k]]
+        prefetch_row_only(job.sums + first * size, size)
 
 
 @compiled
@@ -119,22 +167,70 @@ def _update_linear(job, size, lr, found, distinct):
         weight[rows[k] * stride + dim] = theta - eta * linear_lr * slopes[k] - part * theta
 
 
+@inlined
+def _find_gradient(job, field, scratch, k):
+    """Write the gradient of distinct row ``k``."""
+    dim, gradient, distinct = job.dim, scratch.gradient, scratch.distinct
+    start, to = job.weight + distinct.rows[k] * (dim + 1) * 4, np.int64(gradient.ctypes.data)
+    slope, one = np.float32(distinct.slopes[k]), np.float32(1)
+    add_sums(job, field, scratch.occurrences, distinct.heads[k], -slope, one, start, to)
+    gradient[dim] = slope
+
+
+@compiled
+def _apply_cfadam(job, lr, field, found, scratch):
+    """Row <- (1 - decay) row - eta u: the gradient with scaled columns, bounded."""
+    dim, gradient, distinct = job.dim, scratch.gradient, scratch.distinct
+    rows, times, marks = distinct.rows, distinct.times, distinct.marks
+    frequencies, rates, bounds = distinct.frequencies, distinct.rates, distinct.scales
+    size = array_at(job.field_tokens, job.fields, np.float64)[field]
+    seen = array_at(job.moments, (job.fields, dim + 2), np.float64)[field, dim + 1]
+    scales = array_at(job.column_scales, (job.fields, dim + 1), np.float32)[field]
+    weights = array_at(job.weight, 1, np.float32)
+    source, columns = np.int64(gradient.ctypes.data), np.int64(scales.ctypes.data)
+    strength, decay_power, linear_lr = job.weight_decay, job.weight_decay_power, job.linear_lr_scale
+    rare, whole = 1.0 / max(size, 1.0), dim - dim % LANES
+    for k in range(found):
+        frequencies[k] = marks[k] / seen
+    for k in range(found):
+        p = max(frequencies[k], (1.0 - job.beta2) * rare)
+        rates[k] = rate(p, lr, 0.5, math.inf)
+        bounds[k] = (dim + 1) * _bound(p, rare, job.clip)
+    for k in range(found):
+        _prefetch(job, k + AHEAD, found, scratch)
+        _find_gradient(job, field, scratch, k)
+        row = rows[k] * (dim + 1)
+        if strength > 0:
+            p, q = frequencies[k], times[k] / size
+            kept = np.float32(1.0 - decay(p, q, lr, strength, decay_power))
+            for j in range(dim):
+                weights[row + j] *= kept
+            linear_part = lr * linear_lr * job.linear_decay_scale
+            weights[row + dim] *= np.float32(1.0 - decay(p, q, linear_part, strength, decay_power))
+        squares = sum_squared_products(source, columns, whole, np.float32(0))
+        for j in range(whole, dim + 1):
+            gradient[j] *= scales[j]
+            squares += gradient[j] * gradient[j]
+        eta = rates[k] if squares <= bounds[k] else rates[k] * math.sqrt(bounds[k] / squares)
+        by = np.float32(-eta)
+        for j in range(0, 4 * whole, 4 * LANES):
+            add_scaled_product(job.weight + row * 4 + j, source + j, columns + j, by)
+        for j in range(whole, dim):
+            weights[row + j] += by * gradient[j]
+        weights[row + dim] += np.float32(-eta * linear_lr) * gradient[dim]
+
+
 @compiled
 def _apply_adaptive(job, step, size, lr, field, found, scratch):
     """Build the gradient of each row, then hand it to the rule."""
-    dim, gradient, occurrences = job.dim, scratch.gradient, scratch.occurrences
-    distinct = scratch.distinct
-    rows, heads, slopes = distinct.rows, distinct.heads, distinct.slopes
-    times, frequencies = distinct.times, distinct.frequencies
-    address, one = np.int64(gradient.ctypes.data), np.float32(1)
+    dim, gradient, distinct = job.dim, scratch.gradient, scratch.distinct
+    rows, times, frequencies = distinct.rows, distinct.times, distinct.frequencies
+    address = np.int64(gradient.ctypes.data)
     corrections = _corrections(job, step)
     for k in range(found):
-        row, slope = rows[k], np.float32(slopes[k])
+        row = rows[k]
         weight = array_at(job.weight + row * (dim + 1) * 4, dim + 1, np.float32)
-        for j in range(dim):
-            gradient[j] = -slope * weight[j]
-        add_sums(job, field, occurrences, heads[k], one, one, address)
-        gradient[dim] = slope
+        _find_gradient(job, field, scratch, k)
         if job.rule == ROWWISE_ADAGRAD:
             p, q = frequencies[k], times[k] / size
             _rowwise_adagrad(job, row, lr, p, q, weight, gradient)

@@ -1,4 +1,4 @@
-"""The first phase of a step: log odds, slopes and sums of samples, a chunk at a time."""
+"""The first phase of a step: log odds, slopes, sums and squares of samples, a chunk at a time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from freqsgd.kernels.fm.job import AHEAD, CHUNK, batch_of
+from freqsgd.kernels.fm.job import AHEAD, CHUNK, batch_of, span_of
 from freqsgd.kernels.machine import (
     BLOCK,
     array_at,
@@ -27,7 +27,7 @@ from freqsgd.kernels.simd import (
     total,
 )
 
-__all__ = ["predict_chunk", "sample_scratch"]
+__all__ = ["predict_chunk", "sample_scratch", "square_chunk"]
 
 _Scratch = namedtuple("_Scratch", "addresses logits labels exponentials bits empty_row")
 
@@ -243,3 +243,75 @@ def _weigh(job, first, slopes, scratch):
         loss = max(logits[i], 0.0) - logits[i] * labels[i] + math.log1p(exponentials[i])
         total_loss += weight * loss
     return total_loss
+
+
+@compiled
+def square_chunk(job, step, chunk):
+    """Sum the squares of the gradients of a chunk's occurrences, by field and column."""
+    size = batch_of(job, step)[1]
+    low, high = chunk * CHUNK, min((chunk + 1) * CHUNK, size)
+    dim = job.dim
+    rows = array_at(job.rows, job.columns * job.batch_size, np.int64)
+    slopes = array_at(job.slopes, size, np.float32)
+    squares = array_at(job.chunk_squares, (chunk + 1, job.fields, dim + 2), np.float32)[chunk]
+    squares[:] = 0
+    for field in range(job.fields):
+        sums = squares[field]
+        to = np.int64(sums.ctypes.data)
+        first, last, _, _ = span_of(job, field)
+        for c in range(first, last):
+            of_column = rows[c * job.batch_size : c * job.batch_size + high]
+            for b in range(low, high):
+                if of_column[b] >= 0:
+                    sums[dim] += slopes[b] * slopes[b]
+                    sums[dim + 1] += 1
+            j = 0
+            while j + 4 * LANES <= dim:
+                _square_four(job, field, of_column, low, j * 4, to)
+                j += 4 * LANES
+            while j + LANES <= dim:
+                _square_one(job, field, of_column, low, j * 4, to)
+                j += LANES
+            while j < dim:
+                _square_number(job, field, of_column, low, j * 4, to)
+                j += 1
+
+
+def _squarer(lanes):
+    """Return the part of :func:`square_chunk` that handles so many numbers of a row at once."""
+
+    @inlined
+    def square(job, field, rows, low, offset, to):
+        dim = job.dim
+        sums = splat(np.float32(0), lanes)
+        for b in range(low, len(rows)):
+            if rows[b] >= 0:
+                slope = splat(number_at(job.slopes + b * 4), lanes)
+                own = load(job.weight + rows[b] * (dim + 1) * 4 + offset, lanes)
+                gradient = slope * (load(job.sums + b * dim * 4 + offset, lanes) - own)
+                if job.vectors_gradient != 0:
+                    at = job.vectors_gradient + (b * job.fields + field) * dim * 4
+                    gradient = gradient + load(at + offset, lanes)
+                sums = sums + gradient * gradient
+        store(to + offset, load(to + offset, lanes) + sums)
+
+    return square
+
+
+_square_four, _square_one = _squarer(4 * LANES), _squarer(LANES)
+
+
+@inlined
+def _square_number(job, field, rows, low, offset, to):
+    dim, total = job.dim, number_at(to + offset)
+    for b in range(low, len(rows)):
+        if rows[b] >= 0:
+            own = number_at(job.weight + rows[b] * (dim + 1) * 4 + offset)
+            gradient = number_at(job.slopes + b * 4) * (
+                number_at(job.sums + b * dim * 4 + offset) - own
+            )
+            if job.vectors_gradient != 0:
+                at = job.vectors_gradient + (b * job.fields + field) * dim * 4
+                gradient += number_at(at + offset)
+            total += gradient * gradient
+    set_number(to + offset, total)
