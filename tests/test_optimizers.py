@@ -85,11 +85,10 @@ def test_two_optimizers_do_not_share_a_dash_or_a_marker():
     assert len({style.marker for style in styles}) == len(styles)
 
 
-def test_a_state_is_per_row_per_weight_or_per_column():
+def test_a_state_is_per_row_or_per_weight():
     assert State().floats(10, 5) == 0
     assert State("some", row=2).floats(10, 5) == 20
     assert State("some", weight=2).floats(10, 5) == 100
-    assert State("some", column=1).floats(10, 5) == 5
 
 
 @pytest.mark.parametrize(

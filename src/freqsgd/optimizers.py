@@ -191,7 +191,7 @@ _REGISTRY = (
         lr=1e-3,
         typical_decay=(10.0, 1e4),
         grid=(0.0003, 0.001, 0.003, 0.01, 0.03),
-        style=Style("#7b3fa0", "#c79bea", "dash", "triangle-up"),
+        style=Style("#8100d6", "#b555f5", "dashes", "cross"),
     ),
     Optimizer(
         COUNTER_SGD,

@@ -87,7 +87,7 @@ def train(
     context: typer.Context,
     out: Annotated[Path, target("Folder for the model.")] = Path("model"),
     optimizer: opt.Optimizer = "cfsgd",
-    lr: Annotated[str, option("Learning rate (required).")] = "",
+    lr: Annotated[str, option("Learning rate (required, but 0.001 for cfadam).")] = "",
     resume: opt.Resume = False,
     threads: opt.Threads = None,
     dataset: _Dataset = None,
@@ -139,6 +139,7 @@ def train(
     options, settings, plan = _parts(context)
     check_single(out, options, resume)
     (rule,) = _rules(context, [(optimizer, lr)])
+    rule = rule.settled
     if rule.lr is None:
         raise DataError(
             "one pass needs a learning rate (--lr): freqsgd stream compare --optimizers "
@@ -162,7 +163,7 @@ def train(
 
 def compare(
     context: typer.Context,
-    optimizers: opt.Optimizers = "cfsgd,adagrad,rowwise-adagrad,sgd",
+    optimizers: opt.Optimizers = "cfsgd,cfadam,adagrad,rowwise-adagrad,sgd",
     lr: Annotated[
         str, option("Learning rates: sgd=10,cfsgd=1, or one for all (default: the best of 5).")
     ] = "",

@@ -68,7 +68,7 @@ _Preset = Annotated[
         "--preset",
     ),
 ]
-_FOUR = "sgd,cfsgd,adagrad,adam"
+_FIVE = "sgd,cfsgd,cfadam,adagrad,adam"
 
 
 def train(
@@ -127,7 +127,7 @@ def train(
 
 def compare(
     context: typer.Context,
-    optimizers: opt.Optimizers = _FOUR,
+    optimizers: opt.Optimizers = _FIVE,
     lr: Annotated[
         str, option("Learning rates: sgd=10,cfsgd=auto, or one for all (default: the preset's).")
     ] = "",
@@ -197,7 +197,7 @@ def compare(
 def tune(
     context: typer.Context,
     out: Annotated[Path, target("Folder for trials, models, results and report.")],
-    optimizers: opt.Optimizers = _FOUR,
+    optimizers: opt.Optimizers = _FIVE,
     trials: Annotated[int, option("Number of trials for each optimizer.")] = 40,
     seeds: Annotated[
         int, option("Number of final runs with the best settings, each with another seed.")

@@ -17,7 +17,8 @@ from torch import Tensor
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.files import make_folder
 from freqsgd.nn.fm import FM
-from freqsgd.optimizers import COUNTING, Rule
+from freqsgd.optimizers import OPTIMIZERS, Optimizer, Rule
+from freqsgd.recommender.engine import new_moments
 from freqsgd.recommender.folder import OPTIMIZER, load_dictionary, load_model, save_model
 from freqsgd.recommender.models import MODELS, model_of
 from freqsgd.recommender.predict import predictor_for
@@ -51,8 +52,16 @@ class Fitted:
         fitted = cls(model, data.encoder)
         if rule.counts:
             fitted.samples = epochs * len(data.splits.train)
-            fitted.state = {"counts": counts_of(epochs * data.token_counts)}
+            fitted._count(epochs * data.token_counts, rule.facts)
         return fitted
+
+    def _count(self, counts: NDArray[np.int64], facts: Optimizer) -> None:
+        """Take counts of all rows as the optimizer's state; averages begin anew."""
+        self.state = {"counts": counts_of(counts)}
+        if facts.state.column:
+            starts = np.cumsum([0, *self.model.sizes[:-1]])
+            self.state["moments"] = moments = new_moments(self.model)
+            moments[:, -1] = torch.from_numpy(np.add.reduceat(counts, starts))
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -209,9 +218,10 @@ def load(
         _load_optimizer(folder, fitted, description.get("optimizer"))
     else:
         about = _of_command(fitted, record, names)
-        if record["optimizer"] in COUNTING:  # its own counters were not kept
+        facts = OPTIMIZERS[record["optimizer"]]
+        if facts.counts:  # its own counters were not kept
             counts = [np.append(0, seen.to_numpy()) for seen in fitted.encoder.counts()]  # 0: rare
-            fitted.state = {"counts": counts_of(np.concatenate(counts))}
+            fitted._count(np.concatenate(counts), facts)
             fitted.samples = int(description["data"]["rows"])
     # JSON has made lists of tuples
     params = {name: tuple(v) if isinstance(v, list) else v for name, v in about["params"].items()}

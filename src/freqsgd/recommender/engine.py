@@ -375,11 +375,16 @@ def _new_state(
         state["state"] = torch.zeros(len(weight), facts.state.row)
     for name in ("state", "moment")[: facts.state.weight]:
         state[name] = torch.zeros_like(weight)
-    if facts.state.column:  # second moments of each field's columns, and the ids it has seen
-        state["moments"] = torch.zeros(len(model.sizes), model.dim + 2, dtype=torch.float64)
+    if facts.state.column:
+        state["moments"] = new_moments(model)
     if facts.adaptive:
         state["bias_state"] = torch.zeros(2)
     return state
+
+
+def new_moments(model: FM) -> Tensor:
+    """Return the second moments of each field's columns, and the ids that it has seen: none."""
+    return torch.zeros(len(model.sizes), model.dim + 2, dtype=torch.float64)
 
 
 def _buffers(model: FM, rule: Rule, batch_size: int) -> dict[str, NDArray[Any]]:

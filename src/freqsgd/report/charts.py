@@ -35,6 +35,7 @@ DASHES = {
     "dashdot": [7, 3, 2, 3],
     "longdash": [10, 4],
     "longdashdot": [10, 3, 2, 3],
+    "dashes": [3, 2],
 }
 MARKERS = {
     "circle": "circle",
@@ -42,6 +43,7 @@ MARKERS = {
     "triangle-up": "triangle-up",
     "diamond": "diamond",
     "triangle-down": "triangle-down",
+    "cross": "cross",
     "pentagon": "M0-1.1L1.05-.34L.65.89H-.65L-1.05-.34Z",
 }
 STYLES = {

@@ -26,6 +26,7 @@ SWATCHES = {  # markers of the legend, in a box of 28 x 12
     "triangle-up": "M14 1.5l4.6 8H9.4z",
     "diamond": "M14 1l5 5-5 5-5-5z",
     "triangle-down": "M14 10.5l4.6-8H9.4z",
+    "cross": "M12.6 2.4h2.8v2.2h2.2v2.8h-2.2v2.2h-2.8v-2.2h-2.2v-2.8h2.2z",
     "pentagon": "M14 1.6l4.4 3.2-1.7 5.2h-5.4L9.6 4.8z",
 }
 
