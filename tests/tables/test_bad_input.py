@@ -288,6 +288,11 @@ def test_an_unknown_part_or_time(tmp_path):
     refused(clicks(tmp_path, GOOD, split="time:user"), "user is 'u0', not a number, nor a time")
 
 
+def test_only_tables_are_named_where_the_name_of_one_is_unknown():
+    with pytest.raises(DataError, match="known are synthetic, movielens-1m, criteo$"):
+        load(DataOptions(dataset="movielens"))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

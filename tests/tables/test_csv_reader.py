@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freqsgd.errors import DataError
-from freqsgd.tables import csv_reader
+from freqsgd.tables import StreamOptions, csv_reader, open_stream
 from freqsgd.tables.csv_reader import find_rows, read_header
 from freqsgd.tables.files import open_reader
 
@@ -98,6 +98,14 @@ def test_of_a_large_file_only_the_start_is_read(tmp_path, bytes_read, kind):
     path.write_bytes(gzip.compress(content, 1) if kind.endswith(".gz") else content)
     assert read_header(path, open_reader(path).form).names == ["user", "click"]
     assert sum(bytes_read) <= 1 << 16
+
+
+def test_a_stream_is_opened_by_the_starts_of_its_files(tmp_path, bytes_read):
+    for day in range(3):
+        (tmp_path / f"day-{day}.csv").write_bytes(b"user,click\n" + b"1,0\n" * 500_000)
+    own = {"path": str(tmp_path), "label": "click", "features": ("user",)}
+    open_stream(StreamOptions(**own, hash_rows="10"))
+    assert 0 < sum(bytes_read) <= 3 << 16
 
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])

@@ -77,7 +77,7 @@ def open_source(options: InspectionOptions) -> Source:
         words = pl.Series("word", zipf_text()).str.split(" ").explode().to_frame()
         return replace(_frame(name, words), min_count=default_min_count(None), drops_rare=True)
     known = known_dataset(name)
-    if known.text:
+    if known.kind == "text":
         return _text(name, locate(known).parent, lowercase=True)
     request = Request.of(DataOptions(dataset=name))
     readers = [request.open(path) for path in request.parts[0]]

@@ -14,7 +14,6 @@ from freqsgd.errors import DataError, DataWarning
 from freqsgd.tables.columns import (
     Column,
     bag_width,
-    finite_numbers,
     is_unreadable,
     quantile_edges,
 )
@@ -98,8 +97,7 @@ def _field(values: pl.Series, is_number: bool, numeric_rule: str) -> Column:
         return Column(name, "number")
     if numeric_rule != "quantiles":
         raise DataError(f"unknown numeric rule {shown(numeric_rule)}: known are log, quantiles")
-    edges = quantile_edges(finite_numbers(values), f"column {name!r}")
-    return Column(name, "number", edges=edges)
+    return Column(name, "number", edges=quantile_edges([values], f"column {name!r}"))
 
 
 class GrowingEncoder:

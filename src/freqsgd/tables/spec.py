@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from freqsgd.checks import refuse_options
 from freqsgd.errors import DataError
-from freqsgd.tables.catalog import table_dataset
+from freqsgd.tables.catalog import known_dataset
 from freqsgd.tables.dialect import Dialect, split_type
 from freqsgd.tables.fields import split_column
 from freqsgd.tables.synthetic import TAILS
@@ -129,7 +129,7 @@ class DataOptions(TableOptions):
             )
 
     def _check_known(self) -> None:
-        dataset = table_dataset(self.dataset or "synthetic")
+        dataset = known_dataset(self.dataset or "synthetic", "table")
         refused = ["label", "features", "numeric", "numeric_rule", "validation_path", "test_path"]
         refused += ["separator", "columns"]
         if dataset.file is None:
