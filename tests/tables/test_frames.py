@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 
 from freqsgd.errors import DataError
-from freqsgd.tables.columns import table_columns
-from freqsgd.tables.files import open_reader
-from freqsgd.tables.frames import encode_frame, frame_columns, new_encoder
-from freqsgd.tables.values import read_frame
+from freqsgd.tables.encoders.columns import table_columns
+from freqsgd.tables.encoders.frames import encode_frame, frame_columns, new_encoder
+from freqsgd.tables.encoders.values import read_frame
+from freqsgd.tables.readers.files import open_reader
 from tests.tables import slow
 
 

@@ -14,9 +14,9 @@ from freqsgd.cli.session import interruptible
 from freqsgd.errors import DataError
 from freqsgd.report.wording import count_of
 from freqsgd.tables.catalog import KNOWN, find_file, how_to_get
-from freqsgd.tables.click_log import CLICKS_SMALL, ClickLog
-from freqsgd.tables.dialect import BY_NAME, Dialect
+from freqsgd.tables.generated.click_log import CLICKS_SMALL, ClickLog
 from freqsgd.tables.loading import load
+from freqsgd.tables.readers.dialect import BY_NAME, Dialect
 from freqsgd.tables.spec import DataOptions
 from freqsgd.words.files import has_text_name
 from freqsgd.words.loading import load_text
@@ -151,7 +151,7 @@ def generate(
 
     Example: freqsgd stream generate --out clicks --days 3 --rows 1000000
     """
-    from freqsgd.tables.clicks import write_clicks
+    from freqsgd.tables.generated.clicks import write_clicks
 
     log = ClickLog.of(
         features,

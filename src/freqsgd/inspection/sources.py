@@ -15,19 +15,25 @@ from freqsgd.errors import DataError, DataWarning
 from freqsgd.inspection.options import InspectionOptions
 from freqsgd.prefetch import ahead
 from freqsgd.tables.catalog import known_dataset, locate
-from freqsgd.tables.columns import Column, table_columns
+from freqsgd.tables.encoders.columns import Column, table_columns
+from freqsgd.tables.encoders.frames import code_frame
+from freqsgd.tables.encoders.hashing import HashEncoder
+from freqsgd.tables.encoders.samples import MalformedRows, read_files
+from freqsgd.tables.encoders.tokens import TokenTable
+from freqsgd.tables.encoders.values import shown
+from freqsgd.tables.encoders.vocabulary import Vocabulary
 from freqsgd.tables.encoding import Request
 from freqsgd.tables.fields import Field
-from freqsgd.tables.files import data_name, find_days, list_files, open_reader, refuse_parquet
-from freqsgd.tables.frames import code_frame
-from freqsgd.tables.hashing import HashEncoder
-from freqsgd.tables.readers import Reader
-from freqsgd.tables.samples import MalformedRows, read_files
+from freqsgd.tables.generated.synthetic import generate_clicks
+from freqsgd.tables.readers.files import (
+    data_name,
+    find_days,
+    list_files,
+    open_reader,
+    refuse_parquet,
+)
+from freqsgd.tables.readers.reader import Reader
 from freqsgd.tables.spec import DataOptions, parse_rows
-from freqsgd.tables.synthetic import generate_clicks
-from freqsgd.tables.tokens import TokenTable
-from freqsgd.tables.values import shown
-from freqsgd.tables.vocabulary import Vocabulary
 from freqsgd.words.files import has_text_name, text_name
 from freqsgd.words.loading import replaced_warning
 from freqsgd.words.spec import default_min_count, files_of_parts, is_wikitext

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from freqsgd.errors import DataError
-from freqsgd.tables.dialect import TextFormat
+from freqsgd.tables.readers.dialect import TextFormat
 
 
 @dataclass(frozen=True)

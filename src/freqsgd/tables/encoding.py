@@ -20,9 +20,11 @@ from freqsgd.files import read_json
 from freqsgd.prefetch import ahead
 from freqsgd.tables.cache import cached, file_key
 from freqsgd.tables.catalog import known_dataset, locate
-from freqsgd.tables.columns import Column, Target, check_table, table_columns
 from freqsgd.tables.dataset import Dataset
-from freqsgd.tables.encoder import Encoder
+from freqsgd.tables.encoders.columns import Column, Target, check_table, table_columns
+from freqsgd.tables.encoders.encoder import Encoder
+from freqsgd.tables.encoders.samples import MalformedRows, read_files
+from freqsgd.tables.encoders.vocabulary import Vocabulary, to_ids
 from freqsgd.tables.fields import (
     ABSENT,
     Chunk,
@@ -33,10 +35,8 @@ from freqsgd.tables.fields import (
     split_by_time,
     split_column,
 )
-from freqsgd.tables.files import data_name, list_files, open_reader, refuse_parquet
-from freqsgd.tables.readers import Reader
-from freqsgd.tables.samples import MalformedRows, read_files
-from freqsgd.tables.vocabulary import Vocabulary, to_ids
+from freqsgd.tables.readers.files import data_name, list_files, open_reader, refuse_parquet
+from freqsgd.tables.readers.reader import Reader
 
 if TYPE_CHECKING:
     from freqsgd.tables.spec import DataOptions

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from freqsgd.errors import DataError
-from freqsgd.tables.dialect import Dialect
-from freqsgd.tables.files import list_files, open_reader, refuse_parquet
+from freqsgd.tables.generated.synthetic import clicks_dataset, generate_clicks
+from freqsgd.tables.readers.dialect import Dialect
+from freqsgd.tables.readers.files import list_files, open_reader, refuse_parquet
 from freqsgd.tables.spec import DataOptions, StreamOptions, parse_rows
-from freqsgd.tables.synthetic import clicks_dataset, generate_clicks
 
 if TYPE_CHECKING:
     from freqsgd.tables.dataset import Dataset, Stream
@@ -60,7 +60,7 @@ def open_stream(options: StreamOptions) -> Stream:
             from freqsgd.tables.stream import open_days
 
             return open_days(options)
-        from freqsgd.tables.clicks import CLICKS_SMALL, ClickStream
+        from freqsgd.tables.generated.clicks import CLICKS_SMALL, ClickStream
     except ImportError as error:
         raise _missing(error) from error
     log, name = options.clicks or CLICKS_SMALL, options.dataset or "clicks"

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Self
 from freqsgd.checks import refuse_options
 from freqsgd.errors import DataError
 from freqsgd.tables.catalog import known_dataset
-from freqsgd.tables.dialect import Dialect, split_type
 from freqsgd.tables.fields import split_column
-from freqsgd.tables.synthetic import TAILS
+from freqsgd.tables.generated.synthetic import TAILS
+from freqsgd.tables.readers.dialect import Dialect, split_type
 
 if TYPE_CHECKING:
-    from freqsgd.tables.click_log import ClickLog
-    from freqsgd.tables.readers import Reader
+    from freqsgd.tables.generated.click_log import ClickLog
+    from freqsgd.tables.readers.reader import Reader
 
 _NUMERIC_RULES = ("log", "quantiles")
 

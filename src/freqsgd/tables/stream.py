@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 
 from freqsgd.errors import DamagedFileError, DataError, DataWarning
 from freqsgd.prefetch import ahead
-from freqsgd.tables.columns import Target, check_table, table_columns
 from freqsgd.tables.dataset import describe
-from freqsgd.tables.dialect import BY_NAME
-from freqsgd.tables.encoder import DESCRIPTION, Encoder
+from freqsgd.tables.encoders.columns import Target, check_table, table_columns
+from freqsgd.tables.encoders.encoder import DESCRIPTION, Encoder
+from freqsgd.tables.encoders.hashing import HashEncoder, open_encoder
+from freqsgd.tables.encoders.samples import MalformedRows, read_samples
 from freqsgd.tables.fields import Chunk, Position
-from freqsgd.tables.files import Day, data_name, find_days, open_reader, refuse_parquet
-from freqsgd.tables.hashing import HashEncoder, open_encoder
-from freqsgd.tables.readers import Reader
-from freqsgd.tables.samples import MalformedRows, read_samples
+from freqsgd.tables.readers.dialect import BY_NAME
+from freqsgd.tables.readers.files import Day, data_name, find_days, open_reader, refuse_parquet
+from freqsgd.tables.readers.reader import Reader
 from freqsgd.tables.spec import StreamOptions, parse_rows
 
 

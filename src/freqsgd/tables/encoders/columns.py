@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
 from freqsgd.tables.fields import PARTS
-from freqsgd.tables.readers import Block, Reader
+from freqsgd.tables.readers.reader import Block, Reader
 
 MISSING = ""  # the token of a missing value
 _WIDEST_BAG = 256

@@ -10,11 +10,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
-from freqsgd.tables.columns import MISSING, Column, is_unreadable, tokens
+from freqsgd.tables.encoders.columns import MISSING, Column, is_unreadable, tokens
+from freqsgd.tables.encoders.samples import Coder
+from freqsgd.tables.encoders.tokens import UNKNOWN, TokenTable, count_codes
 from freqsgd.tables.fields import ABSENT, RARE
-from freqsgd.tables.readers import Block, RawText
-from freqsgd.tables.samples import Coder
-from freqsgd.tables.tokens import UNKNOWN, TokenTable, count_codes
+from freqsgd.tables.readers.reader import Block, RawText
 
 
 class TableCoder(Coder):

@@ -12,12 +12,16 @@ from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
 from freqsgd.kernels.compiled import compiled, inlined
-from freqsgd.tables.columns import Column, bag_lists, number_bins, tokens
-from freqsgd.tables.dialect import BY_NAME, Dialect
-from freqsgd.tables.encoder import DESCRIPTION, Description, Encoder, FileEncoder, refusing_damage
-from freqsgd.tables.readers import RawText
-from freqsgd.tables.samples import Coder
-from freqsgd.tables.tokens import (
+from freqsgd.tables.encoders.columns import Column, bag_lists, number_bins, tokens
+from freqsgd.tables.encoders.encoder import (
+    DESCRIPTION,
+    Description,
+    Encoder,
+    FileEncoder,
+    refusing_damage,
+)
+from freqsgd.tables.encoders.samples import Coder
+from freqsgd.tables.encoders.tokens import (
     is_integer,
     joined,
     may_be_respelled,
@@ -25,6 +29,8 @@ from freqsgd.tables.tokens import (
     whole_words,
     word_at,
 )
+from freqsgd.tables.readers.dialect import BY_NAME, Dialect
+from freqsgd.tables.readers.reader import RawText
 
 VERSION = 3  # 1: 3.0 was hashed by its bytes; 2: True was
 

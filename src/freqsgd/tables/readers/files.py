@@ -16,9 +16,9 @@ from typing import NamedTuple
 from freqsgd.errors import DataError
 from freqsgd.files import no_file
 from freqsgd.tables.catalog import file_layout
-from freqsgd.tables.csv_reader import TextReader
-from freqsgd.tables.dialect import BY_NAME, Dialect, TextFormat
-from freqsgd.tables.readers import ParquetReader, Reader
+from freqsgd.tables.readers.dialect import BY_NAME, Dialect, TextFormat
+from freqsgd.tables.readers.reader import ParquetReader, Reader
+from freqsgd.tables.readers.text import TextReader
 
 _TEXT = {
     ".csv": TextFormat(",", quoted=True),

@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.files import read_file, read_json, write_whole
-from freqsgd.tables.columns import MISSING, Column, check_table
-from freqsgd.tables.dialect import BY_NAME, Dialect
+from freqsgd.tables.encoders.columns import MISSING, Column, check_table
+from freqsgd.tables.encoders.samples import Coder, MalformedRows, read_files
+from freqsgd.tables.encoders.tokens import TokenTable
+from freqsgd.tables.encoders.vocabulary import Lookup, known_table
 from freqsgd.tables.fields import Field
-from freqsgd.tables.files import list_files, open_reader, refuse_parquet
-from freqsgd.tables.readers import Reader
-from freqsgd.tables.samples import Coder, MalformedRows, read_files
-from freqsgd.tables.tokens import TokenTable
-from freqsgd.tables.vocabulary import Lookup, known_table
+from freqsgd.tables.readers.dialect import BY_NAME, Dialect
+from freqsgd.tables.readers.files import list_files, open_reader, refuse_parquet
+from freqsgd.tables.readers.reader import Reader
 
 FORMAT = 2  # 1: 3.0 and 3 in text were two tokens
 DESCRIPTION = "encoder.json"

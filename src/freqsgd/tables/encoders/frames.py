@@ -11,18 +11,18 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError, DataWarning
-from freqsgd.tables.columns import (
+from freqsgd.tables.encoders.columns import (
     Column,
     bag_width,
     is_unreadable,
     quantile_edges,
 )
-from freqsgd.tables.encoder import Encoder
+from freqsgd.tables.encoders.encoder import Encoder
+from freqsgd.tables.encoders.samples import Coder
+from freqsgd.tables.encoders.values import shown
+from freqsgd.tables.encoders.vocabulary import Lookup, Vocabulary, known_table, to_ids
 from freqsgd.tables.fields import ABSENT, RARE
-from freqsgd.tables.readers import Block
-from freqsgd.tables.samples import Coder
-from freqsgd.tables.values import shown
-from freqsgd.tables.vocabulary import Lookup, Vocabulary, known_table, to_ids
+from freqsgd.tables.readers.reader import Block
 
 _ROWS = 1 << 18  # that are encoded at once
 
