@@ -28,9 +28,8 @@ from freqsgd.tables.generated.synthetic import generate_clicks
 from freqsgd.tables.readers.files import (
     data_name,
     find_days,
-    list_files,
     open_reader,
-    refuse_parquet,
+    open_tables,
 )
 from freqsgd.tables.readers.reader import Reader
 from freqsgd.tables.spec import DataOptions, parse_rows
@@ -86,8 +85,7 @@ def open_source(options: InspectionOptions) -> Source:
     if known.kind == "text":
         return _text(name, locate(known).parent, lowercase=True)
     request = Request.of(DataOptions(dataset=name))
-    readers = [request.open(path) for path in request.parts[0]]
-    return _tables(name, readers, request.columns, options.max_bad_rows, known.min_count)
+    return _tables(name, request.parts[0], request.columns, options.max_bad_rows, known.min_count)
 
 
 def _frame(name: str, frame: pl.DataFrame) -> Source:
@@ -152,9 +150,7 @@ def _with_shares(files: Sequence[Path]) -> Iterator[tuple[Path, float, float]]:
 
 def _own_table(options: InspectionOptions) -> Source:
     path = str(options.path)
-    files = list_files(path, options.dialect)
-    refuse_parquet(files, options.dialect)
-    readers = [open_reader(file, options.dialect) for file in files]
+    readers = open_tables(path, options.dialect)
     options = options.without_types(readers[0])
     others = [options.label] if options.label else []
     features = options.features or _all_but(readers[0], [*options.numeric, *others])

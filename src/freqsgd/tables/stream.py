@@ -28,7 +28,7 @@ from freqsgd.tables.spec import StreamOptions, parse_rows
 class _File(NamedTuple):
     number: int
     day: int
-    path: Path
+    table: Reader
     size: int  # bytes
 
 
@@ -37,7 +37,7 @@ class FileStream:
 
     Args:
         name: what it is called
-        days: the files of each day
+        days: the name of each day, and its tables
         encoder: turns their columns into ids
         target: what labels are made from
         max_bad_rows: malformed rows that may be left out
@@ -51,7 +51,7 @@ class FileStream:
     def __init__(
         self,
         name: str,
-        days: Sequence[Day],
+        days: Sequence[tuple[str, Sequence[Reader]]],
         encoder: Encoder | HashEncoder,
         target: Target,
         *,
@@ -60,23 +60,23 @@ class FileStream:
         skipped: Sequence[str] = (),
     ) -> None:
         self.name, self.encoder, self.fields = name, encoder, encoder.fields
-        self.days = tuple(day.name for day in days)
+        self.days = tuple(day for day, _ in days)
         self.skipped = list(skipped)
         self._target, self._max_bad_rows, self._skips = target, max_bad_rows, skip_bad_files
-        paths = [(day, path) for day, found in enumerate(days) for path in found.files]
+        found = [(day, table) for day, (_, tables) in enumerate(days) for table in tables]
         self._files = [
-            _File(number, day, path, path.stat().st_size)
-            for number, (day, path) in enumerate(paths)
+            _File(number, day, table, table.path.stat().st_size)
+            for number, (day, table) in enumerate(found)
         ]
         for file in self._files:
-            check_table(encoder.open(file.path), encoder.columns, target.columns())
+            check_table(file.table, encoder.columns, target.columns())
 
     @property
     def fingerprint(self) -> str:
         """Tells the data and its encoding from others."""
         files = [
-            (self.days[file.day], file.path.name, file.size, file.path.stat().st_mtime_ns)
-            for file in self._files
+            (self.days[day], table.path.name, size, table.path.stat().st_mtime_ns)
+            for _, day, table, size in self._files
         ]
         parts: tuple[Any, ...] = (files, repr(self._target), self.encoder.fingerprint)
         if self.encoder.dialect != BY_NAME:
@@ -91,13 +91,8 @@ class FileStream:
     @cached_property
     def _rows(self) -> int | None:
         """Of all files, malformed ones included; None if these would have to be read."""
-        total = 0
-        for file in self._files:
-            rows = self.encoder.open(file.path).count()
-            if rows is None:
-                return None
-            total += rows
-        return total
+        counts = [file.table.count() for file in self._files]
+        return None if None in counts else sum(filter(None, counts))
 
     def chunks(self, first: int, last: int, start: Position | None = None) -> Iterator[Chunk]:
         """Yield the examples of ``days[first:last]``, from a position on.
@@ -116,9 +111,8 @@ class FileStream:
         for file in asked:
             if file.number >= start.file:
                 after = start.row if file.number == start.file else 0
-                table = self.encoder.open(file.path)
                 for chunk in self._readable(
-                    read_samples(table, coder, malformed, self._target, after)
+                    read_samples(file.table, coder, malformed, self._target, after)
                 ):
                     if len(chunk.ids) or len(chunk.malformed):
                         done = (before + chunk.done * file.size) / size
@@ -160,20 +154,20 @@ def open_days(options: StreamOptions) -> FileStream:
     files = [file for day in days for file in day.files]
     refuse_parquet(files, options.dialect)
     options = options.without_types(open_file(files[0]))
-    days, skipped = _readable_days(days, open_file, skip_bad_files=options.skip_bad_files)
+    tables, skipped = _readable_days(days, open_file, skip_bad_files=options.skip_bad_files)
     label, encoder = str(options.label), known
     if encoder:
         encoder.dialect = dialect  # saved with the model that is trained
     else:
         rows = parse_rows(options.hash_rows, [*options.features, *options.numeric])
-        readers = [open_file(file) for day in days for file in day.files]
+        readers = [table for _, of_day in tables for table in of_day]
         columns = table_columns(
             readers, options.features, options.numeric, others=[label], whole=False
         )
         encoder = HashEncoder(columns, rows, dialect=dialect)
     return FileStream(
         data_name(path) or "stream",
-        days,
+        tables,
         encoder,
         Target(label, options.positive_above),
         max_bad_rows=options.max_bad_rows,
@@ -184,25 +178,26 @@ def open_days(options: StreamOptions) -> FileStream:
 
 def _readable_days(
     days: Sequence[Day], open_file: Callable[[Path], Reader], *, skip_bad_files: bool
-) -> tuple[tuple[Day, ...], list[str]]:
-    """Leave out the files that cannot be opened; return the days, and what is wrong with those.
+) -> tuple[list[tuple[str, list[Reader]]], list[str]]:
+    """Open all files but damaged ones; return days and tables, and what is wrong with those.
 
     A day of which no file is left is no day, so that the last one is one to evaluate on.
     """
     readable, skipped = [], []
     for day in days:
-        files = []
+        tables = []
         for path in day.files:
             try:
-                open_file(path).schema()
-                files.append(path)
+                table = open_file(path)
+                table.schema()
+                tables.append(table)
             except DamagedFileError as error:
                 if not skip_bad_files:
                     raise _refusal(error) from error
                 skipped.append(str(error))
                 warnings.warn(f"{error}\nIt was left out.", DataWarning, stacklevel=2)
-        if files:
-            readable.append(Day(day.name, tuple(files)))
+        if tables:
+            readable.append((day.name, tables))
     if not readable:
         raise DataError(f"{skipped[0]}\nNo file is left.")
-    return tuple(readable), skipped
+    return readable, skipped

@@ -20,7 +20,7 @@ from freqsgd.tables.encoders.columns import (
 from freqsgd.tables.encoders.encoder import Encoder
 from freqsgd.tables.encoders.samples import Coder
 from freqsgd.tables.encoders.values import shown
-from freqsgd.tables.encoders.vocabulary import Lookup, Vocabulary, known_table, to_ids
+from freqsgd.tables.encoders.vocabulary import Lookup, Vocabulary, known_table
 from freqsgd.tables.fields import ABSENT, RARE
 from freqsgd.tables.readers.reader import Block
 
@@ -42,7 +42,7 @@ def new_encoder(
     codes = code_frame(frame, vocabulary)
     vocabulary.count(codes)
     tokens, ids = vocabulary.rank(min_count)
-    return Encoder("table", columns, tokens, min_count), to_ids(codes, ids)
+    return Encoder("table", columns, tokens, min_count), ids[codes]
 
 
 def empty_encoder(columns: Sequence[Column]) -> Encoder:
@@ -138,7 +138,7 @@ class GrowingEncoder:
         # All at once: no interrupt comes between these.
         self._ids[first:last], self._numbered, self.sizes, self.columns = new, last, sizes, columns
         self._counted.count(codes)
-        return to_ids(codes, self._ids)
+        return self._ids[codes]
 
     def encoder(self) -> Encoder:
         """Make an encoder of the tokens so far."""

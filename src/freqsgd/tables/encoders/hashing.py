@@ -29,7 +29,6 @@ from freqsgd.tables.encoders.tokens import (
     whole_words,
     word_at,
 )
-from freqsgd.tables.readers.dialect import BY_NAME, Dialect
 from freqsgd.tables.readers.reader import RawText
 
 VERSION = 3  # 1: 3.0 was hashed by its bytes; 2: True was
@@ -189,23 +188,7 @@ def _integers(values: pl.Series) -> tuple[NDArray[Any], NDArray[np.bool_]] | Non
 
 
 class HashEncoder(FileEncoder):
-    """Hashes the tokens of each field to a number of rows; what they were called is not kept.
-
-    Args:
-        columns: the raw columns, one for each field
-        rows: of the table of each field
-        kind: the layout of the raw files, as for ``FileEncoder``
-        dialect: of the raw files, where they are text
-    """
-
-    def __init__(
-        self,
-        columns: Sequence[Column],
-        rows: Sequence[int],
-        kind: str = "table",
-        dialect: Dialect = BY_NAME,
-    ) -> None:
-        super().__init__(kind, columns, rows, dialect)
+    """Hashes the tokens of each field to a number of rows; what they were called is not kept."""
 
     def coder(self, place: str = "") -> HashCoder:
         """Return what turns the columns of a block into ids; no token is unknown."""
