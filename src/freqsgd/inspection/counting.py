@@ -13,10 +13,10 @@ from freqsgd.documents.inspection import FEW_TIMES, TailSamples
 from freqsgd.errors import DataError
 from freqsgd.inspection.sources import Source
 from freqsgd.runs.metrics import CLASSES, frequency_classes
+from freqsgd.tables.cache import Progress
 from freqsgd.tables.encoders.columns import MISSING, Column, tokens
 from freqsgd.tables.encoders.tokens import TokenTable
 from freqsgd.tables.encoders.vocabulary import Vocabulary, codes_by_field
-from freqsgd.tables.encoding import Progress
 from freqsgd.tables.fields import ABSENT, Field
 
 _SAMPLE_ROWS = 1 << 20

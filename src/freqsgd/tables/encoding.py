@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.files import read_json
 from freqsgd.prefetch import ahead
-from freqsgd.tables.cache import cached, file_key
+from freqsgd.tables.cache import Progress, cached, file_key
 from freqsgd.tables.catalog import known_dataset, locate
 from freqsgd.tables.dataset import Dataset
 from freqsgd.tables.encoders.columns import Column, Target, check_table, table_columns
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from freqsgd.tables.spec import DataOptions
 
 _FORMAT = 5  # of the encoded samples: raised when they change, so that old ones are made anew
-Progress = Callable[[str, int, int | None], None]  # stage, done, total
 
 IDS, LABELS, ORDER = "ids.bin", "labels.bin", "order.bin"  # int32, uint8, float64
 SUMMARY = "summary.json"

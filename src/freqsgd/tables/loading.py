@@ -5,7 +5,6 @@ Libraries that read files are imported when there are files to read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,12 +15,11 @@ from freqsgd.tables.readers.files import open_tables
 from freqsgd.tables.spec import DataOptions, StreamOptions, parse_rows
 
 if TYPE_CHECKING:
+    from freqsgd.tables.cache import Progress
     from freqsgd.tables.dataset import Dataset, Stream
 
 
-def load(
-    options: DataOptions, *, progress: Callable[[str, int, int | None], None] | None = None
-) -> Dataset:
+def load(options: DataOptions, *, progress: Progress | None = None) -> Dataset:
     """Load the data, encoding it first unless that was done before.
 
     Args:

@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
+from freqsgd.tables.encoders.values import shown
 from freqsgd.tables.fields import PARTS
 from freqsgd.tables.readers.reader import Block, Reader
 
@@ -52,15 +53,27 @@ def bag_width(lists: pl.Series, place: Callable[[int], str] = "row {}".format) -
     return max(longest, 2)  # one column would be a single value, which is never absent
 
 
-def quantile_edges(parts: Iterable[pl.Series], place: str) -> tuple[float, ...]:
-    """Return edges of bins that hold about equally many of the numbers of a column.
-
-    Of more than 2^20 finite numbers, every second is taken, or every fourth, and so on, so that
-    at most 2^20 are. How the column is divided makes no difference.
+def number_column(name: str, rule: str, parts: Iterable[pl.Series], place: str = "") -> Column:
+    """Return a column of numbers, and how they are put into bins.
 
     Args:
-        parts: of the column, in order; what cannot be read is reported when it is encoded
-        place: whose they are, for messages
+        name: of the column
+        rule: "log" or "quantiles"
+        parts: of its values, in order; what cannot be read is reported when it is encoded
+        place: where they are, for messages
+    """
+    if rule == "log":
+        return Column(name, "number")
+    if rule != "quantiles":
+        raise DataError(f"unknown numeric rule {shown(rule)}: known are log, quantiles")
+    return Column(name, "number", edges=_quantile_edges(parts, f"{place}column {name!r}"))
+
+
+def _quantile_edges(parts: Iterable[pl.Series], place: str) -> tuple[float, ...]:
+    """Return edges of bins that hold about equally many of the finite numbers in all parts.
+
+    Of more than 2^20 numbers, every second is taken, or every fourth, and so on, so that at most
+    2^20 are. How the parts are divided makes no difference.
     """
     sample, step, seen = np.empty(0), 1, 0
     for values in parts:
@@ -235,11 +248,16 @@ def table_columns(
         if column.kind == "bag":
             width = _longest_list(readers, column.name, whole=whole)
             columns[n] = replace(column, width=width)
-        elif column.is_number and numeric_rule == "quantiles":
-            name = column.name
-            parts = (block.frame[name] for each in readers for block in each.blocks([name]))
-            columns[n] = replace(column, edges=quantile_edges(parts, f"{place}: column {name!r}"))
+        elif column.is_number:
+            parts = _parts(readers, column.name)
+            columns[n] = number_column(column.name, numeric_rule, parts, f"{place}: ")
     return tuple(columns)
+
+
+def _parts(readers: Sequence[Reader], name: str) -> Iterator[pl.Series]:
+    for reader in readers:
+        for block in reader.blocks([name]):
+            yield block.frame[name]
 
 
 def _longest_list(readers: Sequence[Reader], name: str, *, whole: bool) -> int:

@@ -15,7 +15,7 @@ from freqsgd.tables.encoders.columns import (
     Column,
     bag_width,
     is_unreadable,
-    quantile_edges,
+    number_column,
 )
 from freqsgd.tables.encoders.encoder import Encoder
 from freqsgd.tables.encoders.samples import Coder
@@ -93,11 +93,7 @@ def _field(values: pl.Series, is_number: bool, numeric_rule: str) -> Column:
         return Column(name, "bag", width=bag_width(values))
     if not is_number:
         return Column(name)
-    if numeric_rule == "log":
-        return Column(name, "number")
-    if numeric_rule != "quantiles":
-        raise DataError(f"unknown numeric rule {shown(numeric_rule)}: known are log, quantiles")
-    return Column(name, "number", edges=quantile_edges([values], f"column {name!r}"))
+    return number_column(name, numeric_rule, [values])
 
 
 class GrowingEncoder:
