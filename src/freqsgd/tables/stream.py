@@ -36,12 +36,9 @@ class FileStream:
     """The rows of files, read when they are needed, in bounded memory.
 
     Args:
-        name: what it is called
+        options: how they are read
         days: the name of each day, and its tables
         encoder: turns their columns into ids
-        target: what labels are made from
-        max_bad_rows: malformed rows that may be left out
-        skip_bad_files: whether a damaged file is left out from where the damage is, with a warning
         skipped: files that were left out before, and why
 
     Raises:
@@ -50,26 +47,23 @@ class FileStream:
 
     def __init__(
         self,
-        name: str,
+        options: StreamOptions,
         days: Sequence[tuple[str, Sequence[Reader]]],
         encoder: Encoder | HashEncoder,
-        target: Target,
-        *,
-        max_bad_rows: int = 0,
-        skip_bad_files: bool = False,
-        skipped: Sequence[str] = (),
+        skipped: list[str],
     ) -> None:
-        self.name, self.encoder, self.fields = name, encoder, encoder.fields
+        self.name = data_name(str(options.path)) or "stream"
+        self.encoder, self.fields, self.skipped = encoder, encoder.fields, skipped
         self.days = tuple(day for day, _ in days)
-        self.skipped = list(skipped)
-        self._target, self._max_bad_rows, self._skips = target, max_bad_rows, skip_bad_files
+        self._options = options
+        self._target = Target(str(options.label), options.positive_above)
         found = [(day, table) for day, (_, tables) in enumerate(days) for table in tables]
         self._files = [
             _File(number, day, table, table.path.stat().st_size)
             for number, (day, table) in enumerate(found)
         ]
         for file in self._files:
-            check_table(file.table, encoder.columns, target.columns())
+            check_table(file.table, encoder.columns, self._target.columns())
 
     @property
     def fingerprint(self) -> str:
@@ -102,7 +96,7 @@ class FileStream:
         return ahead(self._chunks(first, last, start or Position(0, 0)))
 
     def _chunks(self, first: int, last: int, start: Position) -> Iterator[Chunk]:
-        malformed = MalformedRows(self._max_bad_rows, start.dropped)
+        malformed = MalformedRows(self._options.max_bad_rows, start.dropped)
         days = self.days[first:last]
         between = f"days {days[0]} to {days[-1]}" if len(days) > 1 else f"day {''.join(days)}"
         coder = self.encoder.coder(f"{self.name}, {between}")
@@ -126,7 +120,7 @@ class FileStream:
         try:
             yield from chunks
         except DamagedFileError as error:
-            if not self._skips:
+            if not self._options.skip_bad_files:
                 raise _refusal(error) from error
             if str(error) not in self.skipped:
                 self.skipped.append(str(error))
@@ -140,40 +134,31 @@ def _refusal(error: DamagedFileError) -> DataError:
 
 def open_days(options: StreamOptions) -> FileStream:
     """Open the days of files that options name, and look at the columns of all of them."""
-    path, known = str(options.path), None
+    path, encoder = str(options.path), None
     if options.dictionary is not None:
         folder = Path(options.dictionary)
         if not (folder / DESCRIPTION).is_file():
             raise DataError(
                 f"--dictionary must name the folder of a trained model: {folder} is none"
             )
-        known = open_encoder(folder)
-    dialect = options.dialect.beside(known.dialect if known else BY_NAME)
-    open_file = partial(open_reader, dialect=dialect, kind=known.kind if known else "table")
+        encoder = open_encoder(folder)
+    dialect = options.dialect.beside(encoder.dialect if encoder else BY_NAME)
+    open_file = partial(open_reader, dialect=dialect, kind=encoder.kind if encoder else "table")
     days = find_days(path, allow_missing=options.allow_missing_days, dialect=dialect)
     files = [file for day in days for file in day.files]
     refuse_parquet(files, options.dialect)
     options = options.without_types(open_file(files[0]))
     tables, skipped = _readable_days(days, open_file, skip_bad_files=options.skip_bad_files)
-    label, encoder = str(options.label), known
     if encoder:
         encoder.dialect = dialect  # saved with the model that is trained
     else:
         rows = parse_rows(options.hash_rows, [*options.features, *options.numeric])
         readers = [table for _, of_day in tables for table in of_day]
         columns = table_columns(
-            readers, options.features, options.numeric, others=[label], whole=False
+            readers, options.features, options.numeric, others=[str(options.label)], whole=False
         )
         encoder = HashEncoder(columns, rows, dialect=dialect)
-    return FileStream(
-        data_name(path) or "stream",
-        tables,
-        encoder,
-        Target(label, options.positive_above),
-        max_bad_rows=options.max_bad_rows,
-        skip_bad_files=options.skip_bad_files,
-        skipped=skipped,
-    )
+    return FileStream(options, tables, encoder, skipped)
 
 
 def _readable_days(

@@ -31,7 +31,16 @@ def frame_columns(
     frame: pl.DataFrame, numeric: Collection[str], numeric_rule: str
 ) -> tuple[Column, ...]:
     """Decide how the columns of a frame become fields."""
-    return tuple(_field(values, values.name in numeric, numeric_rule) for values in frame)
+    columns = []
+    for values in frame:
+        name = values.name
+        if isinstance(values.dtype, pl.List):
+            columns.append(Column(name, "bag", width=bag_width(values)))
+        elif name in numeric:
+            columns.append(number_column(name, numeric_rule, [values]))
+        else:
+            columns.append(Column(name))
+    return tuple(columns)
 
 
 def new_encoder(
@@ -85,15 +94,6 @@ def _check_kind(values: pl.Series, column: Column) -> None:
             raise DataError(
                 f"column {name!r}, row {row}: {shown(values[row])} is not a finite number"
             )
-
-
-def _field(values: pl.Series, is_number: bool, numeric_rule: str) -> Column:
-    name = values.name
-    if isinstance(values.dtype, pl.List):
-        return Column(name, "bag", width=bag_width(values))
-    if not is_number:
-        return Column(name)
-    return number_column(name, numeric_rule, [values])
 
 
 class GrowingEncoder:
