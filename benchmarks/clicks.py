@@ -15,7 +15,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from freqsgd.tables.clicks import ClickLog, ClickStream, blocks_of, write_clicks
+from freqsgd.tables import ClickLog, ClickStream
+from freqsgd.tables.generated.clicks import blocks_of, write_clicks
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ import torch
 from freqsgd.optimizers import Rule
 from freqsgd.recommender.one_pass import fit_stream
 from freqsgd.recommender.settings import Settings
-from freqsgd.tables.clicks import CLICKS_SMALL, ClickStream
+from freqsgd.tables import CLICKS_SMALL, ClickStream
 
 HALFLIVES = (None, 800_000.0, 200_000.0, 50_000.0)
 RATES = (1.0, 1.4, 2.0)

@@ -32,7 +32,8 @@ from freqsgd.optimizers import Rule
 from freqsgd.planner.measure import Examples, Steps, click_log, engine_steps, examples, take_turns
 from freqsgd.recommender.one_pass import fit_stream
 from freqsgd.recommender.settings import Pass, Settings
-from freqsgd.tables.clicks import ClickLog, ClickStream, write_clicks
+from freqsgd.tables import ClickLog, ClickStream
+from freqsgd.tables.generated.clicks import write_clicks
 from freqsgd.tables.loading import open_stream
 from freqsgd.tables.spec import StreamOptions
 

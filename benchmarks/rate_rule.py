@@ -19,9 +19,9 @@ from freqsgd.inspection.document import learning_rates
 from freqsgd.optimizers import Rule
 from freqsgd.recommender.settings import Settings
 from freqsgd.recommender.training import fit
+from freqsgd.tables.generated.synthetic import clicks_dataset, generate_clicks
 from freqsgd.tables.loading import load
 from freqsgd.tables.spec import DataOptions
-from freqsgd.tables.synthetic import clicks_dataset, generate_clicks
 
 REAL = {
     "movielens-1m": (DataOptions(dataset="movielens-1m"), Settings()),

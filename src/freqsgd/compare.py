@@ -20,8 +20,8 @@ from freqsgd.recommender.training import describe, fit
 from freqsgd.runs.checkpoint import MODEL
 from freqsgd.runs.documents import MODELS, RESULTS
 from freqsgd.runs.resume import CHECKPOINT
-from freqsgd.tables.clicks import ClickStream
 from freqsgd.tables.dataset import Dataset, Stream
+from freqsgd.tables.generated.clicks import ClickStream
 from freqsgd.words.corpus import Corpus
 from freqsgd.words.settings import TextSettings
 from freqsgd.words.training import describe_text, fit_text

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import polars as pl
 import pytest
 
-from freqsgd.tables.encoder import Encoder
+from freqsgd.tables.encoders.encoder import Encoder
 from tests.cli.conftest import run_command
 
 

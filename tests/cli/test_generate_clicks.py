@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from freqsgd.cli.app import app
 from freqsgd.errors import DataError
-from freqsgd.tables.clicks import ClickLog, ClickStream
+from freqsgd.tables import ClickLog, ClickStream
 
 
 def run(*arguments: str) -> str:

@@ -171,6 +171,7 @@ def test_sizes_of_data_need_no_label_and_no_perfect_rows(tmp_path: Path) -> None
         ("--dataset movielens-1m --rows 5", "--rows does not go with --dataset"),
         ("--dataset synthetic --hash-rows 5", "--hash-rows does not go with synthetic"),
         ("--dataset zipf-text", "zipf-text is text"),
+        ("--dataset nope", "known are synthetic, movielens-1m, criteo, clicks-small"),
         ("--data x.csv --rows 5", "--rows does not go with --data"),
     ],
 )

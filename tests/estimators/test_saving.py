@@ -15,7 +15,7 @@ from freqsgd import DeepFMClassifier, FMClassifier
 from freqsgd.cli.app import app
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.recommender.predict import probabilities
-from freqsgd.tables.encoder import Encoder
+from freqsgd.tables.encoders.encoder import Encoder
 from tests.estimators.made_up import clicks
 
 SMALL = {"dim": 4, "epochs": 5, "lr": 1.0, "batch_size": 64}

@@ -13,7 +13,7 @@ import pytest
 from freqsgd import DeepFMClassifier, FMClassifier
 from freqsgd.errors import DataError
 from freqsgd.estimators import stream
-from freqsgd.tables import frames as growing
+from freqsgd.tables.encoders import frames as growing
 from tests.estimators.made_up import clicks
 from tests.recommender.slow import SlowFM
 

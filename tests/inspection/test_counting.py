@@ -12,7 +12,7 @@ from freqsgd.errors import DataError, DataWarning
 from freqsgd.inspection.counting import RowSample, count
 from freqsgd.inspection.options import InspectionOptions
 from freqsgd.inspection.sources import open_source
-from freqsgd.tables.synthetic import generate_clicks
+from freqsgd.tables.generated.synthetic import generate_clicks
 from tests.tables import slow
 
 

@@ -229,7 +229,7 @@ def test_the_document_is_written_and_read_again(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"dataset": "nope"}, "unknown dataset 'nope'"),
+        ({"dataset": "nope"}, "known are synthetic, movielens-1m, criteo, zipf-text, .*-103$"),
         ({"dataset": "criteo", "path": "x.csv"}, "dataset does not go with own files"),
         ({"dataset": "criteo", "features": ("a",)}, "features does not go with the dataset criteo"),
         ({"path": "x.txt", "text": True, "label": "a"}, "label does not go with text"),

@@ -69,8 +69,8 @@ def test_a_command_is_understood_and_knows_its_dataset(run, kind, way):
         assert options["tail"] in ("exponential", "polynomial", "uniform")
         return
     dataset = known_dataset(options["dataset"])
-    assert dataset.text == (options.get("model") in ("cbow", "skipgram"))
-    assert dataset.stream == (command[0] == "stream")
+    assert (dataset.kind == "text") == (options.get("model") in ("cbow", "skipgram"))
+    assert (dataset.kind == "stream") == (command[0] == "stream")
     assert set(words(options.get("optimizers") or "")) <= set(OPTIMIZERS)
 
 

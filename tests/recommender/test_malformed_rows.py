@@ -21,7 +21,7 @@ COUNT = 2 + 121 + 3
 
 @pytest.fixture
 def days(tmp_path, monkeypatch):
-    monkeypatch.setattr("freqsgd.tables.readers.BLOCK_ROWS", 100)
+    monkeypatch.setattr("freqsgd.tables.readers.reader.BLOCK_ROWS", 100)
     for day, rows in enumerate(MALFORMED):
         frame = frame_of(300, day)
         frame = frame.with_columns(

@@ -15,7 +15,7 @@ from freqsgd.recommender.folder import load_model
 from freqsgd.recommender.one_pass import fit_stream
 from freqsgd.recommender.rate_grid import RateStore
 from freqsgd.recommender.settings import Pass, Settings
-from freqsgd.tables.clicks import ClickLog, ClickStream
+from freqsgd.tables import ClickLog, ClickStream
 from tests.recommender.streams import MemoryStream
 
 SETTINGS = Settings(dim=4, batch_size=50)

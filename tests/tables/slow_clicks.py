@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from freqsgd.tables.clicks import ClickLog
+from freqsgd.tables import ClickLog
 
 MASK = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15

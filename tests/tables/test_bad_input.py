@@ -152,7 +152,8 @@ def test_an_integer_of_criteo_that_does_not_parse(tmp_path, monkeypatch):
     path = tmp_path / "criteo" / "train.txt"
     path.write_text("\n".join("\t".join(row) for row in rows))
     monkeypatch.setenv("FREQSGD_DATA", str(tmp_path))
-    monkeypatch.setattr("freqsgd.tables.csv_reader.BLOCK_BYTES", 200)  # line 12 is in another block
+    # Line 12 is in another block.
+    monkeypatch.setattr("freqsgd.tables.readers.text.BLOCK_BYTES", 200)
     with pytest.warns(DataWarning, match="3 malformed rows") as caught:
         dataset = load(DataOptions(dataset="criteo", max_bad_rows=3, min_count=1))
     message = str(caught[0].message)
@@ -219,8 +220,8 @@ def test_a_quoted_row_over_several_lines_is_reported_with_all_of_them(tmp_path):
 
 
 def test_a_row_that_does_not_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("freqsgd.tables.csv_reader.BLOCK_BYTES", 1 << 20)
-    monkeypatch.setattr("freqsgd.tables.csv_reader._LONGEST_ROW", 1 << 19)
+    monkeypatch.setattr("freqsgd.tables.readers.text.BLOCK_BYTES", 1 << 20)
+    monkeypatch.setattr("freqsgd.tables.readers.text._LONGEST_ROW", 1 << 19)
     options = clicks(tmp_path, [*GOOD, '1,"u', *GOOD * 10_000])
     refused(options, "line 32: this row is longer than", "a quote that is never closed?")
 
@@ -286,6 +287,11 @@ def test_a_list_that_is_too_long_for_a_bag(tmp_path):
 def test_an_unknown_part_or_time(tmp_path):
     refused(clicks(tmp_path, GOOD, split="column:user"), "user is 'u0', not train, validation")
     refused(clicks(tmp_path, GOOD, split="time:user"), "user is 'u0', not a number, nor a time")
+
+
+def test_only_tables_are_named_where_the_name_of_one_is_unknown():
+    with pytest.raises(DataError, match=r"known are synthetic, movielens-1m, criteo$"):
+        load(DataOptions(dataset="movielens"))
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_the_second_load_encodes_nothing(tmp_path, encoded):
 
 
 def test_progress_is_told_while_encoding_and_only_then(tmp_path, monkeypatch):
-    monkeypatch.setattr("freqsgd.tables.csv_reader.BLOCK_BYTES", 100)
+    monkeypatch.setattr("freqsgd.tables.readers.text.BLOCK_BYTES", 100)
     options = write(tmp_path)
     told = []
     load(options, progress=lambda *progress: told.append(progress))

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from freqsgd.errors import DataError
-from freqsgd.tables.click_log import BLOCK_ROWS, CLICKS_SMALL, ClickBlock, ClickLog
+from freqsgd.tables.generated.click_log import BLOCK_ROWS, CLICKS_SMALL, ClickBlock, ClickLog
 from tests.tables import slow_clicks as slow
 
 LOG = ClickLog(

@@ -11,10 +11,11 @@ import pytest
 
 from freqsgd.errors import DataError
 from freqsgd.runs.metrics import auc, cross_entropy, normalized_entropy
-from freqsgd.tables import clicks as click_files
-from freqsgd.tables.click_log import BLOCK_ROWS
-from freqsgd.tables.clicks import ClickLog, ClickStream, blocks_of, write_clicks
+from freqsgd.tables import ClickLog, ClickStream
 from freqsgd.tables.fields import Chunk, Position
+from freqsgd.tables.generated import clicks as click_files
+from freqsgd.tables.generated.click_log import BLOCK_ROWS
+from freqsgd.tables.generated.clicks import blocks_of, write_clicks
 
 LOG = ClickLog((300, 40, 5), (1.1, 0.9, 1.0), days=3, rows=BLOCK_ROWS + 5000, seed=2)
 

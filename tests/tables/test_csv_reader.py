@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freqsgd.errors import DataError
-from freqsgd.tables import csv_reader
-from freqsgd.tables.csv_reader import find_rows, read_header
-from freqsgd.tables.files import open_reader
+from freqsgd.tables import StreamOptions, open_stream
+from freqsgd.tables.readers import text as text_reader
+from freqsgd.tables.readers.files import open_reader
+from freqsgd.tables.readers.text import find_rows, read_header
 
 FINDERS = pytest.mark.parametrize("find", [find_rows, partial(find_rows, fast=False)])
 CELLS = st.text(alphabet='ab,"\n \té', max_size=5)
@@ -87,7 +88,7 @@ def bytes_read(monkeypatch):
         content = path.read_bytes()
         return Counted(gzip.decompress(content) if path.suffix == ".gz" else content)
 
-    monkeypatch.setattr(csv_reader, "open_text", opened)
+    monkeypatch.setattr(text_reader, "open_text", opened)
     return asked
 
 
@@ -100,10 +101,18 @@ def test_of_a_large_file_only_the_start_is_read(tmp_path, bytes_read, kind):
     assert sum(bytes_read) <= 1 << 16
 
 
+def test_a_stream_is_opened_by_the_starts_of_its_files(tmp_path, bytes_read):
+    for day in range(3):
+        (tmp_path / f"day-{day}.csv").write_bytes(b"user,click\n" + b"1,0\n" * 500_000)
+    own = {"path": str(tmp_path), "label": "click", "features": ("user",)}
+    open_stream(StreamOptions(**own, hash_rows="10"))
+    assert 0 < sum(bytes_read) <= 3 << 16
+
+
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
 @pytest.mark.parametrize("first", [1, 7, 64, 1 << 16])
 def test_headers_longer_than_what_is_read_at_once(tmp_path, monkeypatch, bytes_read, first, ends):
-    monkeypatch.setattr(csv_reader, "_FIRST_BYTES", first)
+    monkeypatch.setattr(text_reader, "_FIRST_BYTES", first)
     names = [*(f"column {n}" for n in range(200)), 'a "quoted", one', "of two\nlines", "é"]
     written = io.StringIO()
     csv.writer(written, lineterminator=ends).writerows([names, range(len(names))])
@@ -117,7 +126,7 @@ def test_a_quote_in_the_header_that_is_never_closed(tmp_path, monkeypatch):
     path.write_text('user,"click\n' + "1,0\n" * 50_000)
     with pytest.raises(DataError, match="line 1: a quote in this row is never closed"):
         names_of(path)
-    monkeypatch.setattr("freqsgd.tables.csv_reader._LONGEST_ROW", 1 << 17)
+    monkeypatch.setattr("freqsgd.tables.readers.text._LONGEST_ROW", 1 << 17)
     with pytest.raises(DataError, match="line 1: this row is longer than"):
         names_of(path)
 

@@ -13,9 +13,9 @@ from tests.tables.days_of_files import everything, frame_of, slow_ids, stream_of
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
-    monkeypatch.setattr("freqsgd.tables.readers.BLOCK_ROWS", 100)
-    monkeypatch.setattr("freqsgd.tables.csv_reader.BLOCK_BYTES", 2000)
-    monkeypatch.setattr("freqsgd.tables.csv_reader._FIRST_BYTES", 2000)
+    monkeypatch.setattr("freqsgd.tables.readers.reader.BLOCK_ROWS", 100)
+    monkeypatch.setattr("freqsgd.tables.readers.text.BLOCK_BYTES", 2000)
+    monkeypatch.setattr("freqsgd.tables.readers.text._FIRST_BYTES", 2000)
 
 
 def three_days(folder, kind=".parquet"):

@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 
 from freqsgd.errors import DataError, DataWarning
-from freqsgd.tables.encoder import Encoder
+from freqsgd.tables.encoders.encoder import Encoder
 from freqsgd.tables.fields import Position
 from freqsgd.tables.loading import load
-from freqsgd.tables.readers import ParquetReader
+from freqsgd.tables.readers.reader import ParquetReader
 from freqsgd.tables.spec import DataOptions
 from tests.tables.days_of_files import (
     ROWS,
@@ -31,8 +31,8 @@ KINDS = (".parquet", ".csv", ".tsv", ".csv.gz")
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
-    monkeypatch.setattr("freqsgd.tables.readers.BLOCK_ROWS", 16)
-    monkeypatch.setattr("freqsgd.tables.csv_reader.BLOCK_BYTES", 400)
+    monkeypatch.setattr("freqsgd.tables.readers.reader.BLOCK_ROWS", 16)
+    monkeypatch.setattr("freqsgd.tables.readers.text.BLOCK_BYTES", 400)
 
 
 @pytest.fixture
@@ -242,8 +242,8 @@ def test_closing_stops_the_threads(tmp_path):
 
 @pytest.mark.parametrize("kind", [".parquet", ".csv"])
 def test_memory_does_not_grow_with_the_data(tmp_path, kind, monkeypatch):
-    monkeypatch.setattr("freqsgd.tables.readers.BLOCK_ROWS", 1000)
-    monkeypatch.setattr("freqsgd.tables.csv_reader.BLOCK_BYTES", 20_000)
+    monkeypatch.setattr("freqsgd.tables.readers.reader.BLOCK_ROWS", 1000)
+    monkeypatch.setattr("freqsgd.tables.readers.text.BLOCK_BYTES", 20_000)
     frame = frame_of(1000, 0)
     peaks = []
     for rows in (10, 60):

@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 
 from freqsgd.errors import DataError
-from freqsgd.tables.dialect import Dialect
-from freqsgd.tables.encoder import Encoder
+from freqsgd.tables.encoders.encoder import Encoder
 from freqsgd.tables.loading import load
+from freqsgd.tables.readers.dialect import Dialect
 from freqsgd.tables.spec import DataOptions
 from freqsgd.words.files import list_text_files
 from tests.tables import slow
@@ -81,7 +81,7 @@ def test_files_are_read_as_the_csv_module_reads_them(tmp_path, separator, name, 
 
 @pytest.mark.parametrize("separator", [";", "::"])
 def test_where_a_file_is_cut_into_blocks_changes_nothing(tmp_path, monkeypatch, separator):
-    monkeypatch.setattr("freqsgd.tables.csv_reader.BLOCK_BYTES", 101)
+    monkeypatch.setattr("freqsgd.tables.readers.text.BLOCK_BYTES", 101)
     rows = made(tmp_path / "x.csv", separator, header=False)
     own = {"separator": separator, "columns": tuple(HEADER)}
     check(load(DataOptions(path=str(tmp_path / "x.csv"), **own, **OPTIONS)), rows)
@@ -228,7 +228,7 @@ def test_a_folder_of_recboles_interactions_packed_or_not(tmp_path):
 
 def test_lists_in_text_may_be_cut_anywhere(tmp_path, monkeypatch):
     _, ids = interactions(tmp_path)
-    monkeypatch.setattr("freqsgd.tables.csv_reader.BLOCK_BYTES", 120)
+    monkeypatch.setattr("freqsgd.tables.readers.text.BLOCK_BYTES", 120)
     assert np.array_equal(load(DataOptions(path=str(tmp_path / "ciao.inter"), **PLAIN)).ids, ids)
 
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from freqsgd.errors import DataError, DataWarning
-from freqsgd.tables.encoder import Encoder
+from freqsgd.tables.encoders.encoder import Encoder
 from freqsgd.tables.loading import load
 from freqsgd.tables.spec import DataOptions
 from tests.tables import slow
@@ -46,7 +46,7 @@ def test_the_file_that_it_was_made_from_gives_the_same_ids(clicks, tmp_path):
 
 @pytest.mark.parametrize("block", [100, 1 << 24])
 def test_other_files_need_no_label_and_may_be_of_another_kind(clicks, tmp_path, monkeypatch, block):
-    monkeypatch.setattr("freqsgd.tables.csv_reader.BLOCK_BYTES", block)
+    monkeypatch.setattr("freqsgd.tables.readers.text.BLOCK_BYTES", block)
     path, dataset = clicks
     frame = pl.read_csv(path, infer_schema=False).select("price", "user", "shape")
     frame.write_csv(tmp_path / "more.tsv", separator="\t", quote_style="never")

@@ -9,8 +9,8 @@ import pytest
 from freqsgd.errors import DataError
 from freqsgd.inspection.document import inspect_data
 from freqsgd.inspection.options import InspectionOptions
-from freqsgd.tables.files import data_name, find_days, list_files, named_paths
 from freqsgd.tables.loading import load, open_stream
+from freqsgd.tables.readers.files import data_name, find_days, list_files, named_paths
 from freqsgd.tables.spec import DataOptions, StreamOptions
 from tests.tables.days_of_files import frame_of, write
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -10,8 +11,10 @@ import polars as pl
 import pytest
 
 from freqsgd.errors import DataError
-from freqsgd.tables.frames import encode_frame, frame_columns, new_encoder
-from freqsgd.tables.values import read_frame
+from freqsgd.tables.encoders.columns import table_columns
+from freqsgd.tables.encoders.frames import encode_frame, frame_columns, new_encoder
+from freqsgd.tables.encoders.values import read_frame
+from freqsgd.tables.readers.files import open_reader
 from tests.tables import slow
 
 
@@ -113,6 +116,24 @@ def test_objects_of_any_kind_are_told_apart_by_their_text(kind):
 def test_times_are_one_token_in_any_unit(unit):
     frame = pd.DataFrame({"a": np.array(["2024-02-29T12:30", "NaT"], f"M8[{unit}]")})
     assert texts(frame) == ["2024-02-29 12:30:00.000000", ""]
+
+
+def test_quantiles_are_those_of_files_also_of_more_values_than_are_looked_at(tmp_path):
+    values = np.random.default_rng(0).exponential(1, 1_500_000)
+    values[[5, 1_200_000]] = np.nan  # which are passed over
+    frame = pl.DataFrame({"price": values}).fill_nan(None)
+    cuts, paths = (0, 1_000_000, 1_400_000, None), []
+    for begin, end in pairwise(cuts):
+        paths.append(tmp_path / f"{begin}.parquet")
+        frame[begin:end].write_parquet(paths[-1])
+    frame.write_parquet(whole := tmp_path / "whole.parquet")
+    (of_frame,) = frame_columns(frame, ["price"], "quantiles")
+    for files in ([whole], paths):
+        assert table_columns(list(map(open_reader, files)), (), ["price"], "quantiles") == (
+            of_frame,
+        )
+    every_second = frame["price"].drop_nulls().to_numpy()[::2]
+    assert of_frame.edges == tuple(np.quantile(every_second, np.arange(1, 64) / 64))
 
 
 @pytest.mark.parametrize("rule", ["log", "quantiles"])

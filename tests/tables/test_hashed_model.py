@@ -14,7 +14,7 @@ from freqsgd.nn.fm import FM
 from freqsgd.recommender.folder import ENCODER, load_encoder, save_model
 from freqsgd.recommender.predict import predict_file, predictor_for, probabilities
 from freqsgd.sklearn import FMClassifier
-from freqsgd.tables.hashing import HashEncoder, open_encoder
+from freqsgd.tables.encoders.hashing import HashEncoder, open_encoder
 from freqsgd.vectors.vectors import Vectors
 from tests.tables.days_of_files import frame_of, slow_ids, stream_of, write
 
@@ -111,7 +111,9 @@ def test_what_needs_names_of_tokens_is_refused_in_one_line(tmp_path, model):
 
 def test_encoders_that_do_not_fit(tmp_path, model, monkeypatch):
     path = tmp_path / "model" / "encoder.json"
-    monkeypatch.setattr("freqsgd.tables.encoder._checksum", lambda values: values["checksum"])
+    monkeypatch.setattr(
+        "freqsgd.tables.encoders.encoder._checksum", lambda values: values["checksum"]
+    )
     described = json.loads(path.read_text())
     for changed, message in (
         ({"version": 1}, "hashed by version 1"),  # other rows for 3.0

@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from freqsgd.tables.columns import Column
+from freqsgd.tables.encoders.columns import Column
+from freqsgd.tables.encoders.hashing import HashCoder
 from freqsgd.tables.fields import ABSENT
-from freqsgd.tables.hashing import HashCoder
-from freqsgd.tables.readers import Block, RawText
+from freqsgd.tables.readers.reader import Block, RawText
 from tests.tables.slow_hash import slow_row
 
 ROWS = 2**31 - 1  # so that hardly any two tokens meet

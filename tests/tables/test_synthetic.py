@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from freqsgd.errors import DataError
-from freqsgd.tables.synthetic import clicks_dataset, generate_clicks
+from freqsgd.tables.generated.synthetic import clicks_dataset, generate_clicks
 
 
 def test_the_same_seed_gives_the_same_samples_and_another_seed_others():

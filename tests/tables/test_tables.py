@@ -69,7 +69,7 @@ def test_csv_with_quotes_separators_and_newlines_in_cells(tmp_path, ending, min_
 @pytest.mark.parametrize("block", [300, 1000, 1 << 24])
 @pytest.mark.parametrize("texts", [TEXTS, QUOTED], ids=["plain", "quoted"])
 def test_where_a_file_is_cut_into_blocks_changes_nothing(tmp_path, monkeypatch, block, texts):
-    monkeypatch.setattr("freqsgd.tables.csv_reader.BLOCK_BYTES", block)
+    monkeypatch.setattr("freqsgd.tables.readers.text.BLOCK_BYTES", block)
     rows = make_rows(texts)
     write_csv(tmp_path / "clicks.csv", rows)
     check(load(DataOptions(path=str(tmp_path / "clicks.csv"), **OPTIONS)), rows)
@@ -79,7 +79,7 @@ def test_a_block_may_be_cut_inside_the_first_quotes_of_a_file(tmp_path, monkeypa
     text = "click,user\n" + "1,a\n0,b\n" * 10 + '1,"x\ny,\nz"\n0,c\n'
     (tmp_path / "clicks.csv").write_text(text)
     for block in range(text.index('"'), len(text)):
-        monkeypatch.setattr("freqsgd.tables.csv_reader.BLOCK_BYTES", block)
+        monkeypatch.setattr("freqsgd.tables.readers.text.BLOCK_BYTES", block)
         monkeypatch.setenv("FREQSGD_CACHE", str(tmp_path / f"cache {block}"))
         options = DataOptions(path=str(tmp_path / "clicks.csv"), label="click", features=("user",))
         dataset = load(options)
@@ -131,7 +131,7 @@ def test_a_folder_is_read_file_after_file_in_the_order_of_names(tmp_path):
 
 @pytest.mark.parametrize("block", [64, 1 << 18])
 def test_parquet_columns_of_any_type(tmp_path, monkeypatch, block):
-    monkeypatch.setattr("freqsgd.tables.readers.BLOCK_ROWS", block)
+    monkeypatch.setattr("freqsgd.tables.readers.reader.BLOCK_ROWS", block)
     rows = make_rows(QUOTED)
     label, color, shape, user, price = map(list, zip(*rows, strict=True))
     days = [f"2024-01-{1 + len(text) % 28:02d}" for text in shape]

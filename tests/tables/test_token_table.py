@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freqsgd.tables.tokens import UNKNOWN, TokenTable, count_codes
+from freqsgd.tables.encoders.tokens import UNKNOWN, TokenTable, count_codes
 
 
 def first_seen(pairs):
@@ -32,7 +32,7 @@ def test_codes_are_those_of_a_dictionary(columns):
 
 
 def test_codes_stay_the_same_while_the_table_grows(monkeypatch):
-    monkeypatch.setattr("freqsgd.tables.tokens._AT_ONCE", 3000)
+    monkeypatch.setattr("freqsgd.tables.encoders.tokens._AT_ONCE", 3000)
     random = np.random.default_rng(0)
     texts = [f"token {n}" * int(random.integers(1, 6)) for n in random.integers(0, 60_000, 100_000)]
     table = TokenTable()
@@ -84,7 +84,7 @@ def test_a_table_that_could_not_grow_is_whole_again_in_the_next_call(monkeypatch
     table = TokenTable()
     table.code_texts(texts[:3000], 0, add=True)
     with monkeypatch.context() as patch:
-        patch.setattr("freqsgd.tables.tokens.fill_slots", _no_memory)
+        patch.setattr("freqsgd.tables.encoders.tokens.fill_slots", _no_memory)
         for _ in range(times):
             with pytest.raises(MemoryError):
                 table.code_texts(texts, 0, add=True)

@@ -11,11 +11,11 @@ import pytest
 
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.sklearn import FMClassifier
-from freqsgd.tables.columns import Column
+from freqsgd.tables.encoders.columns import Column
+from freqsgd.tables.encoders.tokens import TokenTable
+from freqsgd.tables.encoders.vocabulary import ENOUGH, Lookup
 from freqsgd.tables.loading import load, open_stream
 from freqsgd.tables.spec import DataOptions, StreamOptions
-from freqsgd.tables.tokens import TokenTable
-from freqsgd.tables.vocabulary import ENOUGH, Lookup
 
 ROWS = 3 * ENOUGH
 
@@ -80,7 +80,7 @@ def test_a_column_that_is_mostly_unknown_is_warned_of(encoder, write):
 
 @pytest.mark.parametrize("block", [1, 40])
 def test_all_blocks_are_counted(encoder, tmp_path, monkeypatch, block):
-    monkeypatch.setattr("freqsgd.tables.readers.BLOCK_ROWS", block)
+    monkeypatch.setattr("freqsgd.tables.readers.reader.BLOCK_ROWS", block)
     pl.concat([frame_of(USERS, ITEMS, 100), frame_of(NEW, ITEMS, 101)]).write_parquet(
         tmp_path / "new.parquet"
     )

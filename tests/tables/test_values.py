@@ -14,11 +14,9 @@ import pytest
 from freqsgd.errors import DataError
 from freqsgd.inspection.document import inspect_data
 from freqsgd.inspection.options import InspectionOptions
-from freqsgd.tables.frames import encode_frame, frame_columns, new_encoder
-from freqsgd.tables.loading import load, open_stream
-from freqsgd.tables.spec import DataOptions, StreamOptions
-from freqsgd.tables.tokens import TokenTable
-from freqsgd.tables.values import (
+from freqsgd.tables.encoders.frames import encode_frame, frame_columns, new_encoder
+from freqsgd.tables.encoders.tokens import TokenTable
+from freqsgd.tables.encoders.values import (
     NotWholeError,
     plain_text,
     read_frame,
@@ -26,6 +24,8 @@ from freqsgd.tables.values import (
     whole_float,
     whole_floats,
 )
+from freqsgd.tables.loading import load, open_stream
+from freqsgd.tables.spec import DataOptions, StreamOptions
 from tests.tables.slow_hash import slow_row
 
 ROWS = 60

@@ -95,8 +95,11 @@ def test_wikitext_that_is_not_there_or_lacks_a_file(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"dataset": "wikitext-9"}, "unknown dataset 'wikitext-9': known are .*wikitext-2"),
-        ({"dataset": "criteo"}, "criteo is no text.*: that are zipf-text, wikitext-2"),
+        (
+            {"dataset": "wikitext-9"},
+            "unknown dataset 'wikitext-9': known are zipf-text, wikitext-2, wikitext-103$",
+        ),
+        ({"dataset": "criteo"}, "criteo is a table: .*takes zipf-text, wikitext-2, wikitext-103$"),
         ({"dataset": "wikitext-2", "path": "a"}, "--dataset does not go with own files"),
         (
             {"dataset": "wikitext-2", "test_path": "a"},

@@ -13,10 +13,10 @@ from freqsgd.cli.progress import Watcher
 from freqsgd.cli.session import interruptible
 from freqsgd.errors import DataError
 from freqsgd.report.wording import count_of
-from freqsgd.tables.catalog import KNOWN, find_file, how_to_get, known_dataset
-from freqsgd.tables.click_log import CLICKS_SMALL, ClickLog
-from freqsgd.tables.dialect import BY_NAME, Dialect
+from freqsgd.tables.catalog import KNOWN, find_file, how_to_get
+from freqsgd.tables.generated.click_log import CLICKS_SMALL, ClickLog
 from freqsgd.tables.loading import load
+from freqsgd.tables.readers.dialect import BY_NAME, Dialect
 from freqsgd.tables.spec import DataOptions
 from freqsgd.words.files import has_text_name
 from freqsgd.words.loading import load_text
@@ -72,14 +72,15 @@ def info(
     """
     from freqsgd.tables.loading import file_columns
 
-    known = source in (dataset.name for dataset in KNOWN)
+    kind = next((dataset.kind for dataset in KNOWN if dataset.name == source), None)
+    known = kind is not None
     dialect = Dialect(separator, column_names(columns))
     if dialect != BY_NAME and (known or text):
         raise DataError(f"--separator and --columns are for tables of your own, not for {source}")
-    if text or (known and known_dataset(source).text):
+    if text or kind == "text":
         _text_info(TextOptions(dataset=source) if known else TextOptions(path=source))
         return
-    if known and known_dataset(source).stream:
+    if kind == "stream":
         _print_facts(describe_log(CLICKS_SMALL), None)
         return
     if not known and label is None:
@@ -150,7 +151,7 @@ def generate(
 
     Example: freqsgd stream generate --out clicks --days 3 --rows 1000000
     """
-    from freqsgd.tables.clicks import write_clicks
+    from freqsgd.tables.generated.clicks import write_clicks
 
     log = ClickLog.of(
         features,

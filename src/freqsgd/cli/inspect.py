@@ -23,7 +23,7 @@ from freqsgd.inspection.document import inspect_data as look_at
 from freqsgd.inspection.options import InspectionOptions
 from freqsgd.report import write_inspection
 from freqsgd.report.inspection import statements, with_names
-from freqsgd.tables.files import named_paths
+from freqsgd.tables.readers.files import named_paths
 
 INSPECTION = "inspect.json"
 

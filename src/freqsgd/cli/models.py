@@ -16,7 +16,7 @@ from freqsgd.cli.output import grid, screen, shown
 from freqsgd.cli.session import use_threads
 from freqsgd.errors import DataError
 from freqsgd.files import is_stream
-from freqsgd.tables.dialect import Dialect
+from freqsgd.tables.readers.dialect import Dialect
 from freqsgd.vectors.names import FORMATS
 
 if TYPE_CHECKING:

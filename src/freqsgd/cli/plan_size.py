@@ -88,7 +88,7 @@ def _of_numbers(
 
 
 def _of_dataset(name: str, hash_rows: str | None) -> Sequence[Field]:
-    if known_dataset(name).stream:
+    if known_dataset(name, "table", "stream").kind == "stream":
         return open_stream(StreamOptions(dataset=name, hash_rows=hash_rows or "")).fields
     if hash_rows is not None:
         raise DataError(f"--hash-rows does not go with {name}, which is no stream")

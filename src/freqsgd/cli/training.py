@@ -106,7 +106,7 @@ def check_single(out: Path, options: AnyOptions, resume: bool) -> None:
     """Refuse a folder that holds what a single run would replace."""
     from freqsgd.runs.documents import MODELS, RESULTS
     from freqsgd.runs.resume import check_unused
-    from freqsgd.tables.encoder import DESCRIPTION, TOKENS
+    from freqsgd.tables.encoders.encoder import DESCRIPTION, TOKENS
 
     if (out / MODELS).exists():
         raise DataError(f"{out} holds a comparison (freqsgd compare): use another --out")
@@ -177,8 +177,8 @@ def _check_inputs(options: AnyOptions, out: Path | None) -> None:
     if out is not None:
         from freqsgd.runs.checkpoint import MODEL
         from freqsgd.runs.documents import RESULTS
-        from freqsgd.tables.encoder import DESCRIPTION, TOKENS
-        from freqsgd.tables.files import named_paths
+        from freqsgd.tables.encoders.encoder import DESCRIPTION, TOKENS
+        from freqsgd.tables.readers.files import named_paths
 
         written = (MODEL, DESCRIPTION, TOKENS, RESULTS, REPORT)
         check_apart(out, written, [path for each in given if each for path in named_paths(each)])

@@ -42,9 +42,9 @@ from freqsgd.recommender.settings import Settings
 from freqsgd.recommender.training import fit
 from freqsgd.runs.epochs import Progress
 from freqsgd.tables.dataset import Dataset
-from freqsgd.tables.encoder import Encoder
-from freqsgd.tables.frames import empty_encoder, encode_frame, frame_columns, new_encoder
-from freqsgd.tables.values import read_frame, token_text
+from freqsgd.tables.encoders.encoder import Encoder
+from freqsgd.tables.encoders.frames import empty_encoder, encode_frame, frame_columns, new_encoder
+from freqsgd.tables.encoders.values import read_frame, token_text
 from freqsgd.vectors.vectors import Neighbor, Vectors
 
 __all__ = ["DeepFMClassifier", "FMClassifier"]

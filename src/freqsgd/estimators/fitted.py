@@ -24,11 +24,11 @@ from freqsgd.recommender.models import MODELS, model_of
 from freqsgd.recommender.predict import predictor_for
 from freqsgd.runs import checkpoint
 from freqsgd.runs.checkpoint import MODEL
-from freqsgd.tables.columns import Column
 from freqsgd.tables.dataset import Dataset
-from freqsgd.tables.encoder import Encoder
+from freqsgd.tables.encoders.columns import Column
+from freqsgd.tables.encoders.encoder import Encoder
+from freqsgd.tables.encoders.frames import encode_frame
 from freqsgd.tables.fields import Field
-from freqsgd.tables.frames import encode_frame
 from freqsgd.vectors.vectors import Vectors
 
 _BY_ROW = {"tokens.weight", "counts", "state", "moment"}  # tensors with a row for each token

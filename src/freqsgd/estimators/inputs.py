@@ -20,9 +20,9 @@ from freqsgd.errors import DataError, DataWarning
 from freqsgd.optimizers import OPTIMIZERS, Rule
 from freqsgd.recommender.settings import Settings
 from freqsgd.tables.dataset import Dataset
-from freqsgd.tables.encoder import Encoder
+from freqsgd.tables.encoders.encoder import Encoder
+from freqsgd.tables.encoders.values import is_missing, shown
 from freqsgd.tables.fields import Splits
-from freqsgd.tables.values import is_missing, shown
 
 _FEW_ROWS = 10  # of which all may well be distinct
 _LARGEST = float(np.finfo(np.float32).max)

@@ -18,8 +18,8 @@ from freqsgd.recommender.models import model_of
 from freqsgd.recommender.settings import Settings
 from freqsgd.runs.metrics import cross_entropy
 from freqsgd.runs.run import check_loss
-from freqsgd.tables.columns import Column
-from freqsgd.tables.frames import GrowingEncoder
+from freqsgd.tables.encoders.columns import Column
+from freqsgd.tables.encoders.frames import GrowingEncoder
 
 _FREE = ("lr", "lr_decay", "epochs", "patience")  # may change; all but the first are for ``fit``
 

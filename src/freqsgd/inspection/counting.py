@@ -13,11 +13,11 @@ from freqsgd.documents.inspection import FEW_TIMES, TailSamples
 from freqsgd.errors import DataError
 from freqsgd.inspection.sources import Source
 from freqsgd.runs.metrics import CLASSES, frequency_classes
-from freqsgd.tables.columns import MISSING, Column, tokens
-from freqsgd.tables.encoding import Progress
+from freqsgd.tables.cache import Progress
+from freqsgd.tables.encoders.columns import MISSING, Column, tokens
+from freqsgd.tables.encoders.tokens import TokenTable
+from freqsgd.tables.encoders.vocabulary import Vocabulary, codes_by_field
 from freqsgd.tables.fields import ABSENT, Field
-from freqsgd.tables.tokens import TokenTable
-from freqsgd.tables.vocabulary import Vocabulary, codes_by_field
 
 _SAMPLE_ROWS = 1 << 20
 _SAMPLE_CODES = 1 << 26  # 256 MB

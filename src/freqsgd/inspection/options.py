@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from freqsgd.checks import refuse_options, whole_number
 from freqsgd.errors import DataError
-from freqsgd.tables.catalog import known_dataset
+from freqsgd.tables.catalog import KnownDataset, known_dataset
 from freqsgd.tables.spec import TableOptions
 
 
@@ -33,12 +33,15 @@ class InspectionOptions(TableOptions):
     @property
     def is_text(self) -> bool:
         """Whether words are inspected, not the columns of a table."""
-        return self.text or (self.path is None and known_dataset(self.name).text)
+        return self.text or (self.path is None and self._known().kind == "text")
 
     @property
     def name(self) -> str:
         """The dataset that is known by name, if there is no path."""
         return "synthetic" if self.dataset is None else self.dataset
+
+    def _known(self) -> KnownDataset:
+        return known_dataset(self.name, "table", "text")
 
     def check(self) -> None:
         """Raise unless the options fit together."""
@@ -48,7 +51,7 @@ class InspectionOptions(TableOptions):
         if self.path is not None:
             refuse_options(self, "own files", "dataset")
         else:
-            known_dataset(self.name)
+            self._known()
             refuse_options(self, f"the dataset {self.name}", "text", *columns)
         if self.is_text:
             refuse_options(self, "text", *columns, "max_bad_rows")

@@ -15,19 +15,24 @@ from freqsgd.errors import DataError, DataWarning
 from freqsgd.inspection.options import InspectionOptions
 from freqsgd.prefetch import ahead
 from freqsgd.tables.catalog import known_dataset, locate
-from freqsgd.tables.columns import Column, table_columns
+from freqsgd.tables.encoders.columns import Column, table_columns
+from freqsgd.tables.encoders.frames import code_frame
+from freqsgd.tables.encoders.hashing import HashEncoder
+from freqsgd.tables.encoders.samples import MalformedRows, read_files
+from freqsgd.tables.encoders.tokens import TokenTable
+from freqsgd.tables.encoders.values import shown
+from freqsgd.tables.encoders.vocabulary import Vocabulary
 from freqsgd.tables.encoding import Request
 from freqsgd.tables.fields import Field
-from freqsgd.tables.files import data_name, find_days, list_files, open_reader, refuse_parquet
-from freqsgd.tables.frames import code_frame
-from freqsgd.tables.hashing import HashEncoder
-from freqsgd.tables.readers import Reader
-from freqsgd.tables.samples import MalformedRows, read_files
+from freqsgd.tables.generated.synthetic import generate_clicks
+from freqsgd.tables.readers.files import (
+    data_name,
+    find_days,
+    open_reader,
+    open_tables,
+)
+from freqsgd.tables.readers.reader import Reader
 from freqsgd.tables.spec import DataOptions, parse_rows
-from freqsgd.tables.synthetic import generate_clicks
-from freqsgd.tables.tokens import TokenTable
-from freqsgd.tables.values import shown
-from freqsgd.tables.vocabulary import Vocabulary
 from freqsgd.words.files import has_text_name, text_name
 from freqsgd.words.loading import replaced_warning
 from freqsgd.words.spec import default_min_count, files_of_parts, is_wikitext
@@ -77,11 +82,10 @@ def open_source(options: InspectionOptions) -> Source:
         words = pl.Series("word", zipf_text()).str.split(" ").explode().to_frame()
         return replace(_frame(name, words), min_count=default_min_count(None), drops_rare=True)
     known = known_dataset(name)
-    if known.text:
+    if known.kind == "text":
         return _text(name, locate(known).parent, lowercase=True)
     request = Request.of(DataOptions(dataset=name))
-    readers = [request.open(path) for path in request.parts[0]]
-    return _tables(name, readers, request.columns, options.max_bad_rows, known.min_count)
+    return _tables(name, request.parts[0], request.columns, options.max_bad_rows, known.min_count)
 
 
 def _frame(name: str, frame: pl.DataFrame) -> Source:
@@ -146,9 +150,7 @@ def _with_shares(files: Sequence[Path]) -> Iterator[tuple[Path, float, float]]:
 
 def _own_table(options: InspectionOptions) -> Source:
     path = str(options.path)
-    files = list_files(path, options.dialect)
-    refuse_parquet(files, options.dialect)
-    readers = [open_reader(file, options.dialect) for file in files]
+    readers = open_tables(path, options.dialect)
     options = options.without_types(readers[0])
     others = [options.label] if options.label else []
     features = options.features or _all_but(readers[0], [*options.numeric, *others])

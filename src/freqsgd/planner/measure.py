@@ -30,8 +30,9 @@ from freqsgd.optimizers import Rule
 from freqsgd.recommender.engine import Engine
 from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.runs.machine import available_memory, describe_machine
-from freqsgd.tables.clicks import ClickLog, ClickStream
 from freqsgd.tables.dataset import batches
+from freqsgd.tables.generated.click_log import ClickLog
+from freqsgd.tables.generated.clicks import ClickStream
 from freqsgd.torchrec.group import join
 from freqsgd.torchrec.limits import FLOAT, require_torchrec, row_width
 

@@ -13,9 +13,9 @@ from freqsgd.nn.fm import FM
 from freqsgd.recommender.models import MODELS, model_of
 from freqsgd.runs import checkpoint
 from freqsgd.runs.checkpoint import MODEL
-from freqsgd.tables.encoder import DESCRIPTION, TOKENS, Description, Encoder
+from freqsgd.tables.encoders.encoder import DESCRIPTION, TOKENS, Description, Encoder
+from freqsgd.tables.encoders.hashing import HashEncoder, open_encoder
 from freqsgd.tables.fields import Field
-from freqsgd.tables.hashing import HashEncoder, open_encoder
 
 OPTIMIZER = "optimizer.safetensors"  # from which an estimator continues training
 ENCODER = "encoder"  # the checksum of the token dictionaries, in the model's description

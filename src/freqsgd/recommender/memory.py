@@ -203,10 +203,10 @@ def reading_bytes(stream: Stream, rows: int | None) -> int:
         stream: the examples
         rows: number of rows of all days; None if unknown, as for text
     """
-    from freqsgd.tables.click_log import BLOCK_ROWS
-    from freqsgd.tables.clicks import ClickStream
-    from freqsgd.tables.csv_reader import BLOCK_BYTES
-    from freqsgd.tables.readers import block_rows
+    from freqsgd.tables.generated.click_log import BLOCK_ROWS
+    from freqsgd.tables.generated.clicks import ClickStream
+    from freqsgd.tables.readers.reader import block_rows
+    from freqsgd.tables.readers.text import BLOCK_BYTES
 
     if rows is None:
         return _TEXT * BLOCK_BYTES

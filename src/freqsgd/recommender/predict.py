@@ -22,8 +22,8 @@ from freqsgd.recommender.folder import load_encoder, load_model, part_files
 from freqsgd.recommender.models import model_of
 from freqsgd.runs.checkpoint import holds_words
 from freqsgd.runs.torch_threads import network_threads, torch_threads
-from freqsgd.tables.dialect import BY_NAME, Dialect
-from freqsgd.tables.files import named_paths
+from freqsgd.tables.readers.dialect import BY_NAME, Dialect
+from freqsgd.tables.readers.files import named_paths
 
 __all__ = [
     "DeepPredictor",

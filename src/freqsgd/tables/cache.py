@@ -23,9 +23,9 @@ _SEAL = "whole.json"  # written last: what the folder was built from, and the di
 _SEEN = "seen.json"  # files as they were when they were last found to be those of the seal
 _SETTLED_SECONDS = 2.0  # a younger change may have the time of an older one: clocks tick
 _ABANDONED_SECONDS = 3600
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 Check = Callable[[Path], None]
+Progress = Callable[[str, int, int | None], None]  # stage, done, total
 
 
 def file_key(path: Path) -> list[Any]:
@@ -74,19 +74,21 @@ def cached(
         write_whole(temporary / _SEAL, json.dumps(seal).encode())
         _rename(temporary, folder, key, check)
     except OSError as error:
-        if error.errno not in _FULL:
-            raise DataError(
-                f"{folder.parent}: cannot be written ({error}); name another folder with the "
-                "environment variable FREQSGD_CACHE"
-            ) from error
-        raise DataError(
-            f"{folder.parent}: the disk is full; make room, or name a folder on another disk with "
-            "the environment variable FREQSGD_CACHE"
-        ) from error
+        raise unwritable(folder.parent, error) from error
     finally:
         if temporary:
             shutil.rmtree(temporary, ignore_errors=True)
     return folder
+
+
+def unwritable(folder: Path, error: OSError) -> DataError:
+    """Return what to say of a folder below that of the cache which cannot be written."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    fault = "the disk is full" if full else f"cannot be written ({error})"
+    return DataError(
+        f"{folder}: {fault}; make room, or name another folder with the environment variable "
+        "FREQSGD_CACHE"
+    )
 
 
 def _damage(folder: Path, key: dict[str, Any], check: Check | None) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from freqsgd.errors import DataError
-from freqsgd.tables.dialect import TextFormat
+from freqsgd.tables.readers.dialect import TextFormat
 
 
 @dataclass(frozen=True)
@@ -16,9 +16,8 @@ class KnownDataset:
 
     name: str
     about: str
+    kind: str = "table"  # or "text", for word vectors, or "stream", of days, for one pass
     file: str | None = None  # below a data folder; None: nothing is read
-    text: bool = False  # for word vectors, not for recommenders
-    stream: bool = False  # of days, for training in one pass
     beside: tuple[str, ...] = ()  # further files of its folder: those it needs, and its terms
     page: str | None = None  # where people get it
     archive: str | None = None  # what is downloaded: a zip file that holds the files' folder
@@ -68,14 +67,14 @@ KNOWN = (
     KnownDataset(
         "clicks-small",
         "generated clicks of 10 days of 200,000 rows, 16 fields; for freqsgd stream",
-        stream=True,
+        kind="stream",
     ),
-    KnownDataset("zipf-text", "generated text of 20 topics: 400,000 words", text=True),
+    KnownDataset("zipf-text", "generated text of 20 topics: 400,000 words", kind="text"),
     KnownDataset(
         "wikitext-2",
         "articles of Wikipedia: 2 million words, and text to validate and test on",
+        kind="text",
         file="wikitext-2/wiki.train.tokens",
-        text=True,
         beside=_HELD_OUT,
         page="https://wikitext.smerity.com/",
         archive="https://wikitext.smerity.com/wikitext-2-v1.zip",
@@ -85,8 +84,8 @@ KNOWN = (
     KnownDataset(
         "wikitext-103",
         "articles of Wikipedia: 101 million words, and text to validate and test on",
+        kind="text",
         file="wikitext-103/wiki.train.tokens",
-        text=True,
         beside=_HELD_OUT,
         page="https://wikitext.smerity.com/",
         archive="https://wikitext.smerity.com/wikitext-103-v1.zip",
@@ -96,12 +95,27 @@ KNOWN = (
 )
 
 
-def known_dataset(name: str) -> KnownDataset:
-    """Return the dataset of this name."""
+_USES = {
+    "table": "a table: train on it with freqsgd train",
+    "text": "text: train on it with freqsgd words train",
+    "stream": "a stream of days: train on it in one pass, with freqsgd stream train, or write its "
+    "days as files, with freqsgd stream generate --out FOLDER, and take --data FOLDER/day-00",
+}
+
+
+def known_dataset(name: str, *kinds: str) -> KnownDataset:
+    """Return the dataset of this name, which is of one of these kinds, or of any if none is given.
+
+    Raises:
+        DataError: there is none; those of these kinds are named
+    """
     known = {dataset.name: dataset for dataset in KNOWN}
-    if name not in known:
-        raise DataError(f"unknown dataset {name!r}: known are {', '.join(known)}")
-    return known[name]
+    if name in known and (not kinds or known[name].kind in kinds):
+        return known[name]
+    fitting = ", ".join(each.name for each in KNOWN if not kinds or each.kind in kinds)
+    if name in known:
+        raise DataError(f"{name} is {_USES[known[name].kind]}. This command takes {fitting}")
+    raise DataError(f"unknown dataset {name!r}: known are {fitting}")
 
 
 def file_layout(kind: str) -> TextFormat | None:
@@ -112,37 +126,10 @@ def file_layout(kind: str) -> TextFormat | None:
     return next((dataset.layout for dataset in KNOWN if dataset.name == kind), None)
 
 
-def table_dataset(name: str) -> KnownDataset:
-    """Return the dataset of this name, whose samples are rows of a table."""
-    dataset = known_dataset(name)
-    if dataset.text:
-        raise DataError(f"{name} is text: train on it with freqsgd words train")
-    if dataset.stream:
-        raise DataError(
-            f"{name} is a stream of days: train on it in one pass, with freqsgd stream train"
-        )
-    return dataset
-
-
-def text_dataset(name: str) -> KnownDataset:
-    """Return the dataset of this name, which is text."""
-    dataset = known_dataset(name)
-    if not dataset.text:
-        names = ", ".join(dataset.name for dataset in KNOWN if dataset.text)
-        raise DataError(f"{name} is no text, as word vectors need it: that are {names}")
-    return dataset
-
-
 def locate(dataset: KnownDataset) -> Path:
     """Return the file that a dataset is read from."""
     if dataset.file is None:
-        more = ""
-        if dataset.stream:
-            more = (
-                ". Write files of it: freqsgd stream generate --out FOLDER. "
-                "A day of them: --data FOLDER/day-00"
-            )
-        raise DataError(f"{dataset.name} is generated: there is no file of it{more}")
+        raise DataError(f"{dataset.name} is generated: there is no file of it")
     path = find_file(dataset.file)
     if path:
         return path
@@ -159,7 +146,7 @@ def how_to_get(dataset: KnownDataset) -> str:
 def by_hand(dataset: KnownDataset) -> str:
     """Return what to do to have the file without downloading it here."""
     place = data_folders()[-1] / str(dataset.file)
-    beside = f" ({', '.join(dataset.beside)} beside it)" if dataset.text else ""
+    beside = f" ({', '.join(dataset.beside)} beside it)" if dataset.kind == "text" else ""
     return (
         f"By hand: get it from {dataset.page} and put its file at {place}{beside}, or set "
         f"FREQSGD_DATA to a folder that holds {dataset.file}."

@@ -15,8 +15,8 @@ from freqsgd.errors import DataError
 from freqsgd.tables.fields import ABSENT, Chunk, Field, Position, Splits
 
 if TYPE_CHECKING:
-    from freqsgd.tables.encoder import Encoder
-    from freqsgd.tables.hashing import HashEncoder
+    from freqsgd.tables.encoders.encoder import Encoder
+    from freqsgd.tables.encoders.hashing import HashEncoder
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import http.client
 import shutil
@@ -14,8 +13,8 @@ from pathlib import Path
 
 from freqsgd.errors import DataError
 from freqsgd.files import replacing
+from freqsgd.tables.cache import Progress, unwritable
 from freqsgd.tables.catalog import KnownDataset, by_hand, data_folders, find_file, known_dataset
-from freqsgd.tables.encoding import Progress
 
 _CHUNK = 1 << 18
 _TRIES = 3
@@ -41,12 +40,7 @@ def get(name: str, progress: Progress | None = None) -> Path | None:
         download(dataset.archive, archive, dataset.archive_bytes, dataset.archive_md5, progress)
         _unpack(archive, dataset, own)
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        fault = "the disk is full" if full else f"cannot be written ({error})"
-        raise DataError(
-            f"{own}: {fault}; make room, or name another folder with the environment variable "
-            "FREQSGD_CACHE"
-        ) from error
+        raise unwritable(own, error) from error
     except DataError as error:
         raise DataError(f"{error}. {by_hand(dataset)}") from error
     return own / dataset.file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.files import read_json
 from freqsgd.prefetch import ahead
-from freqsgd.tables.cache import cached, file_key
+from freqsgd.tables.cache import Progress, cached, file_key
 from freqsgd.tables.catalog import known_dataset, locate
-from freqsgd.tables.columns import Column, Target, check_table, table_columns
 from freqsgd.tables.dataset import Dataset
-from freqsgd.tables.encoder import Encoder
+from freqsgd.tables.encoders.columns import Column, Target, check_table, table_columns
+from freqsgd.tables.encoders.encoder import Encoder
+from freqsgd.tables.encoders.samples import MalformedRows, read_files
+from freqsgd.tables.encoders.vocabulary import Vocabulary
 from freqsgd.tables.fields import (
     ABSENT,
     Chunk,
@@ -33,16 +35,13 @@ from freqsgd.tables.fields import (
     split_by_time,
     split_column,
 )
-from freqsgd.tables.files import data_name, list_files, open_reader, refuse_parquet
-from freqsgd.tables.readers import Reader
-from freqsgd.tables.samples import MalformedRows, read_files
-from freqsgd.tables.vocabulary import Vocabulary, to_ids
+from freqsgd.tables.readers.files import data_name, open_reader, open_tables
+from freqsgd.tables.readers.reader import Reader
 
 if TYPE_CHECKING:
     from freqsgd.tables.spec import DataOptions
 
 _FORMAT = 5  # of the encoded samples: raised when they change, so that old ones are made anew
-Progress = Callable[[str, int, int | None], None]  # stage, done, total
 
 IDS, LABELS, ORDER = "ids.bin", "labels.bin", "order.bin"  # int32, uint8, float64
 SUMMARY = "summary.json"
@@ -57,14 +56,14 @@ class Request:
         options: what the files hold; of a known dataset, as the catalog says
         name: of the data
         kind: the layout of the files, as for an Encoder
-        parts: files to learn from, to validate on and to test on
+        parts: tables to learn from, to validate on and to test on
         integers: columns of integers of a known dataset
     """
 
     options: DataOptions
     name: str
     kind: str
-    parts: tuple[tuple[Path, ...], ...]
+    parts: tuple[tuple[Reader, ...], ...]
     integers: tuple[str, ...] = ()
 
     @classmethod
@@ -80,16 +79,12 @@ class Request:
                 positive_above=known.positive_above if above is None else above,
                 min_count=known.min_count if min_count is None else min_count,
             )
-            return cls(options, known.name, known.name, ((locate(known),), (), ()), known.integers)
+            table = open_reader(locate(known), kind=known.name)
+            return cls(options, known.name, known.name, ((table,), (), ()), known.integers)
         paths = (options.path, options.validation_path, options.test_path)
-        parts = tuple(list_files(path, options.dialect) if path else () for path in paths)
-        refuse_parquet(chain(*parts), options.dialect)
-        options = options.without_types(open_reader(parts[0][0], options.dialect))
+        parts = tuple(open_tables(path, options.dialect) if path else () for path in paths)
+        options = options.without_types(parts[0][0])
         return cls(replace(options, min_count=min_count or 1), data_name(paths[0]), "table", parts)
-
-    def open(self, path: Path) -> Reader:
-        """Return the reader of one of the files."""
-        return open_reader(path, self.options.dialect, self.kind)
 
     def key(self) -> dict[str, Any]:
         """Return what the encoded samples depend on."""
@@ -98,7 +93,7 @@ class Request:
         return {
             "format": _FORMAT,
             "kind": self.kind,
-            "files": [[file_key(path) for path in files] for files in self.parts],
+            "files": [[file_key(table.path) for table in tables] for tables in self.parts],
             **{name: getattr(options, name) for name in same},
             "min_count": options.min_count,
             "max_bad_rows": options.max_bad_rows,
@@ -120,16 +115,16 @@ class Request:
     def columns(self) -> tuple[Column, ...]:
         """How columns become fields, by a look into the files."""
         options, others = self.options, self.target.columns()
-        readers = [self.open(path) for path in self.parts[0]]
+        tables, *held_out = self.parts
         if self.kind != "table":
-            check_table(readers[0], (), others)
+            check_table(tables[0], (), others)
             integers = (Column(name, "integer") for name in self.integers)
             return (*integers, *map(Column, options.features))
         columns = table_columns(
-            readers, options.features, options.numeric, options.numeric_rule, others
+            tables, options.features, options.numeric, options.numeric_rule, others
         )
-        for path in chain(*self.parts[1:]):
-            check_table(self.open(path), columns, others)
+        for table in chain(*held_out):
+            check_table(table, columns, others)
         return columns
 
 
@@ -143,14 +138,14 @@ def encode(request: Request, folder: Path, progress: Progress | None = None) -> 
     with closing(_Writer(folder)) as writer:
         encoder = _encode_and_rank(request, writer, malformed, progress)
         rows, warned = [writer.rows], []
-        for files in request.parts[1:]:
-            if files:
-                coder, tables = encoder.coder(str(_place(files))), map(request.open, files)
-                for samples in read_files([*tables], coder, malformed, request.target):
+        for tables in request.parts[1:]:
+            if tables:
+                coder = encoder.coder(str(_place(tables)))
+                for samples in read_files(tables, coder, malformed, request.target):
                     writer.write(samples)
                 warned += coder.messages()
                 if writer.rows == sum(rows):
-                    raise DataError(f"{files[0]}: there are no rows")
+                    raise DataError(f"{tables[0].path}: there are no rows")
             rows.append(writer.rows - sum(rows))
     encoder.save(folder)
     summary = {"rows": rows, "warnings": malformed.messages() + warned}
@@ -187,18 +182,18 @@ class _Writer:
             file.seek(4 * width * start)
             codes = np.frombuffer(file.read(4 * width * step), np.int32)
             file.seek(4 * width * start)
-            file.write(to_ids(codes, ids).data)
+            file.write(ids[codes].data)
 
 
 def _encode_and_rank(
     request: Request, writer: _Writer, malformed: MalformedRows, progress: Progress | None
 ) -> Encoder:
     """Write the samples of the request's files, and number their tokens."""
-    files, columns, options = request.parts[0], request.columns, request.options
-    min_count, place = options.min_count or 1, _place(files)
+    tables, columns, options = request.parts[0], request.columns, request.options
+    min_count, place = options.min_count or 1, _place(tables)
     vocabulary = Vocabulary(columns)
-    size, tables = sum(path.stat().st_size for path in files), map(request.open, files)
-    chunks = read_files([*tables], vocabulary, malformed, request.target)
+    size = sum(table.path.stat().st_size for table in tables)
+    chunks = read_files(tables, vocabulary, malformed, request.target)
     for samples in ahead(chunks):
         vocabulary.count(samples.ids)
         writer.write(samples)
@@ -219,8 +214,8 @@ def _encode_and_rank(
     return Encoder(request.kind, columns, tokens, min_count, options.dialect)
 
 
-def _place(files: Sequence[Path]) -> Path:
-    return files[0] if len(files) == 1 else files[0].parent
+def _place(tables: Sequence[Reader]) -> Path:
+    return tables[0].path if len(tables) == 1 else tables[0].path.parent
 
 
 _PARTS = ("train", "validation", "test")

@@ -5,23 +5,21 @@ Libraries that read files are imported when there are files to read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from freqsgd.errors import DataError
-from freqsgd.tables.dialect import Dialect
-from freqsgd.tables.files import list_files, open_reader, refuse_parquet
+from freqsgd.tables.generated.synthetic import clicks_dataset, generate_clicks
+from freqsgd.tables.readers.dialect import Dialect
+from freqsgd.tables.readers.files import open_tables
 from freqsgd.tables.spec import DataOptions, StreamOptions, parse_rows
-from freqsgd.tables.synthetic import clicks_dataset, generate_clicks
 
 if TYPE_CHECKING:
+    from freqsgd.tables.cache import Progress
     from freqsgd.tables.dataset import Dataset, Stream
 
 
-def load(
-    options: DataOptions, *, progress: Callable[[str, int, int | None], None] | None = None
-) -> Dataset:
+def load(options: DataOptions, *, progress: Progress | None = None) -> Dataset:
     """Load the data, encoding it first unless that was done before.
 
     Args:
@@ -60,7 +58,8 @@ def open_stream(options: StreamOptions) -> Stream:
             from freqsgd.tables.stream import open_days
 
             return open_days(options)
-        from freqsgd.tables.clicks import CLICKS_SMALL, ClickStream
+        from freqsgd.tables.generated.click_log import CLICKS_SMALL
+        from freqsgd.tables.generated.clicks import ClickStream
     except ImportError as error:
         raise _missing(error) from error
     log, name = options.clicks or CLICKS_SMALL, options.dataset or "clicks"
@@ -105,8 +104,6 @@ def file_columns(path: str, dialect: Dialect) -> tuple[list[tuple[str, str]], st
 
     Also returns what to do if the file seems to have more columns; "" if it does not.
     """
-    first = list_files(path, dialect)[0]
-    refuse_parquet([first], dialect)
-    reader = open_reader(first, dialect)
+    reader = open_tables(path, dialect)[0]
     columns = reader.shown_columns()
     return columns, reader.hint([name for name, _ in columns])

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from freqsgd.checks import refuse_options
 from freqsgd.errors import DataError
-from freqsgd.tables.catalog import table_dataset
-from freqsgd.tables.dialect import Dialect, split_type
+from freqsgd.tables.catalog import known_dataset
 from freqsgd.tables.fields import split_column
-from freqsgd.tables.synthetic import TAILS
+from freqsgd.tables.generated.synthetic import TAILS
+from freqsgd.tables.readers.dialect import Dialect, split_type
 
 if TYPE_CHECKING:
-    from freqsgd.tables.click_log import ClickLog
-    from freqsgd.tables.readers import Reader
+    from freqsgd.tables.generated.click_log import ClickLog
+    from freqsgd.tables.readers.reader import Reader
 
 _NUMERIC_RULES = ("log", "quantiles")
 
@@ -129,7 +129,7 @@ class DataOptions(TableOptions):
             )
 
     def _check_known(self) -> None:
-        dataset = table_dataset(self.dataset or "synthetic")
+        dataset = known_dataset(self.dataset or "synthetic", "table")
         refused = ["label", "features", "numeric", "numeric_rule", "validation_path", "test_path"]
         refused += ["separator", "columns"]
         if dataset.file is None:

@@ -18,7 +18,7 @@ from freqsgd.runs import checkpoint
 from freqsgd.runs.checkpoint import MODEL
 from freqsgd.runs.machine import available_memory
 from freqsgd.runs.resume import CHECKPOINT, used_for
-from freqsgd.tables.hashing import open_encoder
+from freqsgd.tables.encoders.hashing import open_encoder
 from freqsgd.torchrec.limits import FLOAT, MAX_STEPS, check_rule
 from freqsgd.torchrec.tables import Layout, Rows, load_rows, save_rows, shards_folder
 

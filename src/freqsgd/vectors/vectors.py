@@ -19,8 +19,8 @@ from freqsgd.files import check_target, read_json
 from freqsgd.nn.fm import FM
 from freqsgd.recommender.folder import has_tokens, load_dictionary, load_model
 from freqsgd.runs.checkpoint import check_folder, holds_words
-from freqsgd.tables.columns import Column
-from freqsgd.tables.encoder import Encoder
+from freqsgd.tables.encoders.columns import Column
+from freqsgd.tables.encoders.encoder import Encoder
 from freqsgd.vectors.files import (
     check_rows,
     read_arrays,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.files import read_json
-from freqsgd.tables.cache import cached, file_key
+from freqsgd.tables.cache import Progress, cached, file_key
 from freqsgd.tables.catalog import known_dataset, locate
 from freqsgd.words.corpus import (
     PARTS,
@@ -46,7 +46,6 @@ from freqsgd.words.zipf import zipf_text
 if TYPE_CHECKING:
     from freqsgd.words.tokenizer import WordReader
 
-Progress = Callable[[str, int, int | None], None]  # stage, done, total
 Files = tuple[tuple[Path, ...], ...]  # of each part
 
 _FORMAT = 1  # of the encoded text: raised when it changes, so that old ones are made anew

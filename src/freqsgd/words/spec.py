@@ -7,7 +7,7 @@ from pathlib import Path
 
 from freqsgd.checks import refuse_options
 from freqsgd.errors import DataError
-from freqsgd.tables.catalog import text_dataset
+from freqsgd.tables.catalog import known_dataset
 from freqsgd.words.files import list_text_files
 
 GENERATED = "zipf-text"
@@ -62,7 +62,7 @@ class TextOptions:
         if self.path is not None:
             refuse_options(self, "own files", "dataset")
         else:
-            name = text_dataset(self.name or "").name
+            name = known_dataset(self.name or "", "text").name
             refuse_options(self, f"the dataset {name}", "validation_path", "test_path", "tokenizer")
             if name == GENERATED:
                 refuse_options(self, f"the dataset {name}", "lowercase", "unknown")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from freqsgd.kernels.compiled import compiled, inlined
 from freqsgd.prefetch import ahead
-from freqsgd.tables.tokens import TokenTable
+from freqsgd.tables.encoders.tokens import TokenTable
 from freqsgd.words.corpus import UNKNOWN_WORD
 from freqsgd.words.files import read_text_blocks
 

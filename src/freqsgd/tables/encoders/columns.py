@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,12 +14,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
+from freqsgd.tables.encoders.values import shown
 from freqsgd.tables.fields import PARTS
-from freqsgd.tables.readers import Block, Reader
+from freqsgd.tables.readers.reader import Block, Reader
 
 MISSING = ""  # the token of a missing value
 _WIDEST_BAG = 256
 _BINS = 64
+_SAMPLE = 1 << 20  # numbers that quantiles are taken from, at most
 
 
 @dataclass(frozen=True)
@@ -51,17 +53,39 @@ def bag_width(lists: pl.Series, place: Callable[[int], str] = "row {}".format) -
     return max(longest, 2)  # one column would be a single value, which is never absent
 
 
-def finite_numbers(values: pl.Series) -> NDArray[np.float64]:
-    """Return the numbers among values; what cannot be read is reported when it is encoded."""
-    numbers: NDArray[np.float64] = values.cast(pl.Float64, strict=False).drop_nulls().to_numpy()
-    return numbers[np.isfinite(numbers)]
+def number_column(name: str, rule: str, parts: Iterable[pl.Series], place: str = "") -> Column:
+    """Return a column of numbers, and how they are put into bins.
+
+    Args:
+        name: of the column
+        rule: "log" or "quantiles"
+        parts: of its values, in order; what cannot be read is reported when it is encoded
+        place: where they are, for messages
+    """
+    if rule == "log":
+        return Column(name, "number")
+    if rule != "quantiles":
+        raise DataError(f"unknown numeric rule {shown(rule)}: known are log, quantiles")
+    return Column(name, "number", edges=_quantile_edges(parts, f"{place}column {name!r}"))
 
 
-def quantile_edges(numbers: NDArray[np.float64], place: str) -> tuple[float, ...]:
-    """Edges of bins that hold about equally many numbers; ``place`` says whose they are."""
-    if len(numbers) == 0:
+def _quantile_edges(parts: Iterable[pl.Series], place: str) -> tuple[float, ...]:
+    """Return edges of bins that hold about equally many of the finite numbers in all parts.
+
+    Of more than 2^20 numbers, every second is taken, or every fourth, and so on, so that at most
+    2^20 are. How the parts are divided makes no difference.
+    """
+    sample, step, seen = np.empty(0), 1, 0
+    for values in parts:
+        numbers = values.cast(pl.Float64, strict=False).drop_nulls().to_numpy()
+        numbers = numbers[np.isfinite(numbers)]
+        sample = np.concatenate([sample, numbers[-seen % step :: step]])
+        seen += len(numbers)
+        while len(sample) > _SAMPLE:
+            sample, step = sample[::2], 2 * step
+    if seen == 0:
         raise DataError(f"{place} holds no numbers")
-    return tuple(np.unique(np.quantile(numbers, np.arange(1, _BINS) / _BINS)).tolist())
+    return tuple(np.unique(np.quantile(sample, np.arange(1, _BINS) / _BINS)).tolist())
 
 
 def is_unreadable(column: Column, dtype: pl.DataType) -> pl.Expr:
@@ -192,9 +216,6 @@ class Target:
         return pl.coalesce(number, *(time.to_physical().cast(pl.Float64) for time in times))
 
 
-_SAMPLE = 1 << 20  # values that quantiles are taken from, at most
-
-
 def table_columns(
     readers: Sequence[Reader],
     features: Sequence[str],
@@ -227,9 +248,16 @@ def table_columns(
         if column.kind == "bag":
             width = _longest_list(readers, column.name, whole=whole)
             columns[n] = replace(column, width=width)
-        elif column.is_number and numeric_rule == "quantiles":
-            columns[n] = replace(column, edges=_quantiles(readers, column.name))
+        elif column.is_number:
+            parts = _parts(readers, column.name)
+            columns[n] = number_column(column.name, numeric_rule, parts, f"{place}: ")
     return tuple(columns)
+
+
+def _parts(readers: Sequence[Reader], name: str) -> Iterator[pl.Series]:
+    for reader in readers:
+        for block in reader.blocks([name]):
+            yield block.frame[name]
 
 
 def _longest_list(readers: Sequence[Reader], name: str, *, whole: bool) -> int:
@@ -244,18 +272,6 @@ def _longest_list(readers: Sequence[Reader], name: str, *, whole: bool) -> int:
 
 def _place(reader: Reader, block: Block, row: int) -> str:
     return f"{reader.place}, {block.unit} {block.numbers[row]}"
-
-
-def _quantiles(readers: Sequence[Reader], name: str) -> tuple[float, ...]:
-    sample, step, seen = np.empty(0), 1, 0
-    for reader in readers:
-        for block in reader.blocks([name]):
-            values = finite_numbers(block.frame[name])
-            sample = np.concatenate([sample, values[-seen % step :: step]])
-            seen += len(values)
-            while len(sample) > _SAMPLE:
-                sample, step = sample[::2], 2 * step
-    return quantile_edges(sample, f"{readers[0].place}: column {name!r}")
 
 
 def kind_of(place: str, name: str, dtype: pl.DataType) -> str:

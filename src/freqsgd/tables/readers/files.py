@@ -5,20 +5,18 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 from freqsgd.errors import DataError
 from freqsgd.files import no_file
 from freqsgd.tables.catalog import file_layout
-from freqsgd.tables.csv_reader import TextReader
-from freqsgd.tables.dialect import BY_NAME, Dialect, TextFormat
-from freqsgd.tables.readers import ParquetReader, Reader
+from freqsgd.tables.readers.dialect import BY_NAME, Dialect, TextFormat
+from freqsgd.tables.readers.reader import ParquetReader, Reader
+from freqsgd.tables.readers.text import TextReader
 
 _TEXT = {
     ".csv": TextFormat(",", quoted=True),
@@ -81,6 +79,23 @@ def list_files(path: str, dialect: Dialect = BY_NAME) -> tuple[Path, ...]:
         return files
     days = find_days(path, allow_missing=True, dialect=dialect)
     return tuple(file for day in days for file in day.files)
+
+
+def open_tables(
+    path: str, dialect: Dialect = BY_NAME, remembered: Dialect = BY_NAME, kind: str = "table"
+) -> tuple[Reader, ...]:
+    """Return the readers of the files that a path names, as ``list_files`` says.
+
+    Args:
+        path: of files
+        dialect: how they are laid out if they are text, as the user says
+        remembered: the dialect of those that a model was trained on (``Dialect.beside``)
+        kind: as for ``open_reader``
+    """
+    known = dialect.beside(remembered)
+    files = list_files(path, known)
+    refuse_parquet(files, dialect)
+    return tuple(open_reader(file, known, kind) for file in files)
 
 
 def named_paths(path: str) -> list[Path]:
@@ -204,86 +219,61 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts if part]
 
 
-def _day_number(match: re.Match[str]) -> int:
-    return date(int(match[1]), int(match[3]), int(match[4])).toordinal()
-
-
-def _day_text(match: re.Match[str], day: int) -> str:
-    return date.fromordinal(day).strftime(match[2].join(("%Y", "%m", "%d")))
-
-
-def _number(match: re.Match[str]) -> int:
-    return int(match[0])
-
-
-def _number_text(match: re.Match[str], number: int) -> str:
-    return f"{number:0{len(match[0])}}"
-
-
 _DATE = re.compile(r"(?<![0-9])([0-9]{4})([-_]?)([0-9]{2})\2([0-9]{2})(?![0-9])")
-_COUNTED = ((_DATE, _day_number, _day_text), (re.compile(r"[0-9]+"), _number, _number_text))
+_NUMBER = re.compile(r"[0-9]+")
 _SHOWN = 5
-
-
-class _Numbered(NamedTuple):
-    """A name, and the one date or number in it by which it differs from the others."""
-
-    number: int
-    name: str
-    spell: Callable[[int], str]  # the name with another number
 
 
 def check_gaps(path: str, names: Sequence[str], *, allow_missing: bool) -> None:
     """Raise if names that are alike but for one date or number skip one, or have one twice."""
-    numbered = next(filter(None, (_numbered(names, *kind) for kind in _COUNTED)), [])
+    numbered = _numbered(names, _DATE) or _numbered(names, _NUMBER)
     missing: list[str] = []
-    for before, after in pairwise(numbered):
-        if before.number == after.number:
+    for (before, first), (after, second) in pairwise(numbered):
+        if before == after:
             raise DataError(
-                f"{path}: {before.name} and {after.name} are the same day; keep one of them"
+                f"{path}: {first.string} and {second.string} are the same day; keep one of them"
             )
-        gap = range(before.number + 1, after.number)
-        missing += map(before.spell, gap[: _SHOWN + 1])
+        missing += [_renamed(first, day) for day in range(before + 1, after)[: _SHOWN + 1]]
     if missing and not allow_missing:
         shown = ", ".join(missing[:_SHOWN]) + (", ..." if len(missing) > _SHOWN else "")
+        begin, end = numbered[0][1].string, numbered[-1][1].string
         raise DataError(
-            f"{path}: between {numbered[0].name} and {numbered[-1].name} these days are missing: "
-            f"{shown}; add them, or allow it with --allow-missing-days"
+            f"{path}: between {begin} and {end} these days are missing: {shown}; add them, or "
+            "allow it with --allow-missing-days"
         )
 
 
-def _numbered(
-    names: Sequence[str],
-    pattern: re.Pattern[str],
-    number: Callable[[re.Match[str]], int],
-    text: Callable[[re.Match[str], int], str],
-) -> list[_Numbered]:
-    """Sort names by the one match of a pattern in which they differ; [] if they differ in more.
-
-    Args:
-        names: of days
-        pattern: a date or a number
-        number: counts what the pattern matches
-        text: writes another number as what was matched is written
-    """
+def _numbered(names: Sequence[str], pattern: re.Pattern[str]) -> list[tuple[int, re.Match[str]]]:
+    """Sort names by the one match of a pattern in which they differ; [] if they differ in more."""
     found = [list(pattern.finditer(name)) for name in names]
     if len({len(matches) for matches in found}) > 1:
         return []
     columns = (each for each in zip(*found, strict=True) if len({match[0] for match in each}) > 1)
     matches = next(columns, ())
-    if len({_put(match, "*") for match in matches}) != 1:
+    if len({_with(match, "*") for match in matches}) != 1:
         return []
-
-    def spelled(match: re.Match[str], other: int) -> str:
-        return _put(match, text(match, other))
-
     try:
         return sorted(
-            _Numbered(number(match), match.string, partial(spelled, match)) for match in matches
+            ((_day(match), match) for match in matches), key=lambda m: (m[0], m[1].string)
         )
     except ValueError:  # there is no such date
         return []
 
 
-def _put(match: re.Match[str], text: str) -> str:
+def _day(match: re.Match[str]) -> int:
+    """Return the number of a day, which is that of its date where it has one."""
+    if match.re is _DATE:
+        return date(int(match[1]), int(match[3]), int(match[4])).toordinal()
+    return int(match[0])
+
+
+def _renamed(match: re.Match[str], day: int) -> str:
+    """Return the name of another day, written as the one that was matched."""
+    if match.re is _DATE:
+        return _with(match, date.fromordinal(day).strftime(match[2].join(("%Y", "%m", "%d"))))
+    return _with(match, f"{day:0{len(match[0])}}")
+
+
+def _with(match: re.Match[str], text: str) -> str:
+    """Return the name with another text in place of the match."""
     return match.string[: match.start()] + text + match.string[match.end() :]

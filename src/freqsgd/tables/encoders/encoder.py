@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 
 from freqsgd.errors import DataError, DataWarning
 from freqsgd.files import read_file, read_json, write_whole
-from freqsgd.tables.columns import MISSING, Column, check_table
-from freqsgd.tables.dialect import BY_NAME, Dialect
+from freqsgd.tables.encoders.columns import MISSING, Column, check_table
+from freqsgd.tables.encoders.samples import Coder, MalformedRows, read_files
+from freqsgd.tables.encoders.tokens import TokenTable
+from freqsgd.tables.encoders.vocabulary import Lookup, known_table
 from freqsgd.tables.fields import Field
-from freqsgd.tables.files import list_files, open_reader, refuse_parquet
-from freqsgd.tables.readers import Reader
-from freqsgd.tables.samples import Coder, MalformedRows, read_files
-from freqsgd.tables.tokens import TokenTable
-from freqsgd.tables.vocabulary import Lookup, known_table
+from freqsgd.tables.readers.dialect import BY_NAME, Dialect
+from freqsgd.tables.readers.files import open_tables
 
 FORMAT = 2  # 1: 3.0 and 3 in text were two tokens
 DESCRIPTION = "encoder.json"
@@ -103,18 +102,18 @@ class FileEncoder(ABC):
     """Finds the tokens of every field in raw files, and gives them ids.
 
     Args:
-        kind: the layout of the raw files: "movielens-1m", "criteo", or "table" for files that name
-            their columns
         columns: the raw columns, one for each field
         sizes: the number of ids of each field
+        kind: the layout of the raw files: "movielens-1m", "criteo", or "table" for files that name
+            their columns
         dialect: how the raw files are laid out, where they are text
     """
 
     def __init__(
         self,
-        kind: str,
         columns: Sequence[Column],
         sizes: Sequence[int],
+        kind: str = "table",
         dialect: Dialect = BY_NAME,
     ) -> None:
         self.kind, self.columns, self.dialect = kind, tuple(columns), dialect
@@ -146,10 +145,6 @@ class FileEncoder(ABC):
         write_whole(folder / DESCRIPTION, json.dumps(values, indent=1).encode())
         return str(values[_CHECKSUM])
 
-    def open(self, path: Path, given: Dialect = BY_NAME) -> Reader:
-        """Return the reader of a file, whose dialect may be another one."""
-        return open_reader(path, given.beside(self.dialect), self.kind)
-
     def encode_file(
         self, path: str, *, max_bad_rows: int = 0, dialect: Dialect = BY_NAME
     ) -> Iterator[NDArray[np.int32]]:
@@ -161,9 +156,7 @@ class FileEncoder(ABC):
         ``max_bad_rows``; below it they are left out, and a warning says where they are. Values that
         are not known are warned of and refused as ``docs/data.md`` says.
         """
-        files = list_files(path, dialect.beside(self.dialect))
-        refuse_parquet(files, dialect)
-        readers = [self.open(file, dialect) for file in files]
+        readers = open_tables(path, dialect, self.dialect, self.kind)
         for reader in readers:
             check_table(reader, self.columns)
         malformed, coder = MalformedRows(max_bad_rows), self.coder(path)
@@ -199,7 +192,7 @@ class Encoder(FileEncoder):
         dialect: Dialect = BY_NAME,
     ) -> None:
         sizes = np.bincount(tokens["field"].to_numpy(), minlength=len(columns)) + 1
-        super().__init__(kind, columns, sizes.tolist(), dialect)
+        super().__init__(columns, sizes.tolist(), kind, dialect)
         self.min_count, self._tokens = min_count, tokens
 
     def coder(self, place: str = "") -> Lookup:
@@ -253,7 +246,7 @@ class Encoder(FileEncoder):
 
     @cached_property
     def known(self) -> tuple[TokenTable, NDArray[np.int32]]:
-        """A table of the tokens, and the ids of their codes for ``to_ids``."""
+        """A table of the tokens, and the ids of its codes, as ``known_table`` says."""
         return known_table(self.texts())
 
     def __getstate__(self) -> dict[str, Any]:

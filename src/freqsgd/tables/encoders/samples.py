@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
 from freqsgd.prefetch import ahead
-from freqsgd.tables.columns import Column, Target, is_unreadable
+from freqsgd.tables.encoders.columns import Column, Target, is_unreadable
+from freqsgd.tables.encoders.values import NotWholeError, categories
 from freqsgd.tables.fields import ABSENT, Chunk
-from freqsgd.tables.readers import Block, RawText, Reader
-from freqsgd.tables.values import NotWholeError, categories
+from freqsgd.tables.readers.reader import Block, RawText, Reader
 
 
 class Coder(ABC):

@@ -24,8 +24,12 @@ _WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]{0,18}))\.0+", re.ASCII)
 _EXACT: dict[object, int] = {pl.Float16: 2**11, pl.Float32: 2**24, pl.Float64: 2**53}
 
 
-class NotWholeError(DataError):
-    """What is wrong with a float of a column, to be put after the column's name.
+class UnusableError(DataError):
+    """What is wrong with a column, after its name."""
+
+
+class NotWholeError(UnusableError):
+    """What is wrong with a float of a column, after the column's name.
 
     Attributes:
         row: where it is among the values
@@ -78,10 +82,6 @@ def whole_float(value: float | np.floating) -> int:
     if abs(number) > exact or number != int(number):
         raise NotWholeError(number, exact)
     return int(number)
-
-
-class UnusableError(DataError):
-    """What is wrong with a column, after its name."""
 
 
 def categories(values: pl.Series) -> pl.Series:
@@ -190,7 +190,7 @@ def _column(raw: pl.Series | list[Any], name: str, *, is_number: bool) -> pl.Ser
             return _numbers(raw)
         values = _of_objects(raw) if isinstance(raw, list) else raw
         return categories(values)
-    except (UnusableError, NotWholeError) as error:
+    except UnusableError as error:
         raise DataError(f"column {name!r} {error}") from None
     except UnicodeEncodeError as error:
         raise DataError(f"column {name!r} holds text that is not Unicode: {error}") from None

@@ -254,7 +254,7 @@ CLICKS_SMALL = ClickLog.of(16, 100, 200_000, days=10, rows=200_000)
 """The preset: ten days of 200,000 rows, 16 features of 100 to 200,000 tokens."""
 
 
-# Rows of a click log, compiled; :mod:`freqsgd.tables.click_log` says what they are.
+# Rows of a click log, compiled; :mod:`freqsgd.tables.generated.click_log` says what they are.
 #
 # All that is random is a hash of a key and a counter (SplitMix64): nothing depends on what was made
 # before, so rows can be made in any order and by any number of threads.

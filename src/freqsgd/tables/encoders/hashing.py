@@ -12,12 +12,16 @@ from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
 from freqsgd.kernels.compiled import compiled, inlined
-from freqsgd.tables.columns import Column, bag_lists, number_bins, tokens
-from freqsgd.tables.dialect import BY_NAME, Dialect
-from freqsgd.tables.encoder import DESCRIPTION, Description, Encoder, FileEncoder, refusing_damage
-from freqsgd.tables.readers import RawText
-from freqsgd.tables.samples import Coder
-from freqsgd.tables.tokens import (
+from freqsgd.tables.encoders.columns import Column, bag_lists, number_bins, tokens
+from freqsgd.tables.encoders.encoder import (
+    DESCRIPTION,
+    Description,
+    Encoder,
+    FileEncoder,
+    refusing_damage,
+)
+from freqsgd.tables.encoders.samples import Coder
+from freqsgd.tables.encoders.tokens import (
     is_integer,
     joined,
     may_be_respelled,
@@ -25,6 +29,7 @@ from freqsgd.tables.tokens import (
     whole_words,
     word_at,
 )
+from freqsgd.tables.readers.reader import RawText
 
 VERSION = 3  # 1: 3.0 was hashed by its bytes; 2: True was
 
@@ -183,23 +188,7 @@ def _integers(values: pl.Series) -> tuple[NDArray[Any], NDArray[np.bool_]] | Non
 
 
 class HashEncoder(FileEncoder):
-    """Hashes the tokens of each field to a number of rows; what they were called is not kept.
-
-    Args:
-        columns: the raw columns, one for each field
-        rows: of the table of each field
-        kind: the layout of the raw files, as for ``FileEncoder``
-        dialect: of the raw files, where they are text
-    """
-
-    def __init__(
-        self,
-        columns: Sequence[Column],
-        rows: Sequence[int],
-        kind: str = "table",
-        dialect: Dialect = BY_NAME,
-    ) -> None:
-        super().__init__(kind, columns, rows, dialect)
+    """Hashes the tokens of each field to a number of rows; what they were called is not kept."""
 
     def coder(self, place: str = "") -> HashCoder:
         """Return what turns the columns of a block into ids; no token is unknown."""

@@ -11,19 +11,18 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError, DataWarning
-from freqsgd.tables.columns import (
+from freqsgd.tables.encoders.columns import (
     Column,
     bag_width,
-    finite_numbers,
     is_unreadable,
-    quantile_edges,
+    number_column,
 )
-from freqsgd.tables.encoder import Encoder
+from freqsgd.tables.encoders.encoder import Encoder
+from freqsgd.tables.encoders.samples import Coder
+from freqsgd.tables.encoders.values import shown
+from freqsgd.tables.encoders.vocabulary import Lookup, Vocabulary, known_table
 from freqsgd.tables.fields import ABSENT, RARE
-from freqsgd.tables.readers import Block
-from freqsgd.tables.samples import Coder
-from freqsgd.tables.values import shown
-from freqsgd.tables.vocabulary import Lookup, Vocabulary, known_table, to_ids
+from freqsgd.tables.readers.reader import Block
 
 _ROWS = 1 << 18  # that are encoded at once
 
@@ -32,7 +31,16 @@ def frame_columns(
     frame: pl.DataFrame, numeric: Collection[str], numeric_rule: str
 ) -> tuple[Column, ...]:
     """Decide how the columns of a frame become fields."""
-    return tuple(_field(values, values.name in numeric, numeric_rule) for values in frame)
+    columns = []
+    for values in frame:
+        name = values.name
+        if isinstance(values.dtype, pl.List):
+            columns.append(Column(name, "bag", width=bag_width(values)))
+        elif name in numeric:
+            columns.append(number_column(name, numeric_rule, [values]))
+        else:
+            columns.append(Column(name))
+    return tuple(columns)
 
 
 def new_encoder(
@@ -43,7 +51,7 @@ def new_encoder(
     codes = code_frame(frame, vocabulary)
     vocabulary.count(codes)
     tokens, ids = vocabulary.rank(min_count)
-    return Encoder("table", columns, tokens, min_count), to_ids(codes, ids)
+    return Encoder("table", columns, tokens, min_count), ids[codes]
 
 
 def empty_encoder(columns: Sequence[Column]) -> Encoder:
@@ -88,20 +96,6 @@ def _check_kind(values: pl.Series, column: Column) -> None:
             )
 
 
-def _field(values: pl.Series, is_number: bool, numeric_rule: str) -> Column:
-    name = values.name
-    if isinstance(values.dtype, pl.List):
-        return Column(name, "bag", width=bag_width(values))
-    if not is_number:
-        return Column(name)
-    if numeric_rule == "log":
-        return Column(name, "number")
-    if numeric_rule != "quantiles":
-        raise DataError(f"unknown numeric rule {shown(numeric_rule)}: known are log, quantiles")
-    edges = quantile_edges(finite_numbers(values), f"column {name!r}")
-    return Column(name, "number", edges=edges)
-
-
 class GrowingEncoder:
     """Gives tokens of each field ids in the order in which they come, after those of an encoder.
 
@@ -140,7 +134,7 @@ class GrowingEncoder:
         # All at once: no interrupt comes between these.
         self._ids[first:last], self._numbered, self.sizes, self.columns = new, last, sizes, columns
         self._counted.count(codes)
-        return to_ids(codes, self._ids)
+        return self._ids[codes]
 
     def encoder(self) -> Encoder:
         """Make an encoder of the tokens so far."""

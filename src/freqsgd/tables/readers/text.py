@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from freqsgd.errors import DamagedFileError, DataError
 from freqsgd.files import open_text
 from freqsgd.kernels.compiled import compiled
-from freqsgd.tables.dialect import TextFormat, separator_hint, split_type, written
-from freqsgd.tables.readers import Block, RawText, Reader
+from freqsgd.tables.readers.dialect import TextFormat, separator_hint, split_type, written
+from freqsgd.tables.readers.reader import Block, RawText, Reader
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,11 +10,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from freqsgd.errors import DataError
-from freqsgd.tables.columns import MISSING, Column, is_unreadable, tokens
+from freqsgd.tables.encoders.columns import MISSING, Column, is_unreadable, tokens
+from freqsgd.tables.encoders.samples import Coder
+from freqsgd.tables.encoders.tokens import UNKNOWN, TokenTable, count_codes
 from freqsgd.tables.fields import ABSENT, RARE
-from freqsgd.tables.readers import Block, RawText
-from freqsgd.tables.samples import Coder
-from freqsgd.tables.tokens import UNKNOWN, TokenTable, count_codes
+from freqsgd.tables.readers.reader import Block, RawText
 
 
 class TableCoder(Coder):
@@ -111,7 +111,8 @@ class Vocabulary(TableCoder):
         The ids of a field start at 1 with its most frequent token; ties go by text.
 
         Returns:
-            field, token, id and count of these tokens, and the ids of all codes for ``to_ids``
+            field, token, id and count of these tokens, and the ids of all codes, as ``known_table``
+            returns them
         """
         ids = np.full(len(self.table) + 3, RARE, np.int32)
         ids[-1] = ABSENT  # where code -1 leads
@@ -154,17 +155,17 @@ def codes_by_field(table: TokenTable, fields: int) -> list[NDArray[np.int64]]:
 
 
 def known_table(tokens: Sequence[pl.Series]) -> tuple[TokenTable, NDArray[np.int32]]:
-    """Make a table of the known tokens of each field in the order of their ids, and these ids."""
+    """Make a table of the known tokens of each field, given in the order of their ids.
+
+    Returns:
+        the table, and the ids of its codes: ``ids[codes]`` holds for the codes of absent and of
+        unknown tokens too, which are negative and lead to the last ids
+    """
     table = TokenTable()
     for field, texts in enumerate(tokens):
         table.code_texts(texts, field, add=True)
     ids = [np.arange(1, len(texts) + 1) for texts in tokens]
     return table, np.concatenate([*ids, [RARE, RARE, ABSENT]]).astype(np.int32)
-
-
-def to_ids(codes: NDArray[np.int32], ids: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the ids of codes: -1 leads to the last one, UNKNOWN codes to those before it."""
-    return ids[codes]
 
 
 SHARE = 0.5
@@ -188,7 +189,7 @@ class Lookup(TableCoder):
     Args:
         columns: the fields of a sample
         table: holds the tokens that are known
-        ids: of their codes, as ``to_ids`` says
+        ids: of their codes, as ``known_table`` says
         place: where the values are, for messages; "" for a frame
     """
 
@@ -231,7 +232,7 @@ class Lookup(TableCoder):
                 rows, places = np.nonzero(is_unknown[:, starts[n] : starts[n + 1]])
                 self._choose_example(n, block, rows[:_LOOKED_AT], places[:_LOOKED_AT])
         self._check()
-        return to_ids(codes, self.ids)
+        return self.ids[codes]
 
     def messages(self) -> list[str]:
         """Return what to warn of, once all rows are read: columns that are mostly unknown."""

@@ -16,22 +16,12 @@ from numpy.typing import NDArray
 from freqsgd.errors import DataError
 from freqsgd.files import replacing
 from freqsgd.prefetch import in_order
-from freqsgd.tables.click_log import BLOCK_ROWS, CLICKS_SMALL, ClickBlock, ClickLog
-from freqsgd.tables.columns import Column
 from freqsgd.tables.dataset import describe
+from freqsgd.tables.encoders.columns import Column
+from freqsgd.tables.encoders.hashing import HashEncoder, hash_integers
 from freqsgd.tables.fields import Chunk, Field, Position
-from freqsgd.tables.hashing import HashEncoder, hash_integers
+from freqsgd.tables.generated.click_log import BLOCK_ROWS, ClickBlock, ClickLog
 from freqsgd.tables.streaming_metrics import Tally
-
-__all__ = [
-    "CLICKS_SMALL",
-    "PART_ROWS",
-    "ClickLog",
-    "ClickStream",
-    "Truth",
-    "blocks_of",
-    "write_clicks",
-]
 
 _FORMAT = 1  # of the fingerprint: rises when the same log gets other rows
 

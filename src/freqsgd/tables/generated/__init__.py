@@ -1,0 +1,1 @@
+"""Clicks drawn from known models: a table, and a log of any length."""

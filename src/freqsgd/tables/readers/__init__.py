@@ -1,0 +1,1 @@
+"""From files to blocks of rows: text and Parquet behind one reader."""
