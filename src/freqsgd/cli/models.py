@@ -13,7 +13,7 @@ from rich.text import Text
 from freqsgd.cli import options as opt
 from freqsgd.cli.options import column_names, option, target
 from freqsgd.cli.output import grid, screen, shown
-from freqsgd.cli.session import use_threads
+from freqsgd.cli.session import RUN, check_out, use_threads
 from freqsgd.errors import DataError
 from freqsgd.files import is_stream
 from freqsgd.runs.machine import byte_size
@@ -190,4 +190,5 @@ def convert(
     """
     from freqsgd.torchrec.convert import convert as convert_folder
 
+    check_out(out, RUN)
     print(f"{out}: {convert_folder(source, out)}")

@@ -100,6 +100,17 @@ Force = Annotated[bool, option("Replace files that exist.", "--force")]
 AsJson = Annotated[bool, option("Print JSON.", "--json")]
 
 _Made = TypeVar("_Made", bound="DataclassInstance")
+_Command = TypeVar("_Command", bound=Callable[..., None])
+
+
+def takes(*shared: Callable[..., None]) -> Callable[[_Command], _Command]:
+    """Give a command the options of functions, too, which it finds in its context."""
+
+    def give(command: _Command) -> _Command:
+        vars(command)["shared"] = shared
+        return command
+
+    return give
 
 
 def words(text: str) -> tuple[str, ...]:
