@@ -172,7 +172,7 @@ def _as_options(message: str, parameters: Sequence[Any]) -> str:
         if each.param_type_name == "option":
             name = each.name.replace("_", "[_ ]")
             places = [
-                rf"(?:^|(?<=[:;,] )){name}(?= (?:must|does not go with|is None)\b)",
+                rf"(?:^|(?<=[:;,] )){name}(?= (?:must|takes|does not go with|is for|is None)\b)",
                 rf"(?<=was written with ){name}\b",
                 rf"(?<=, now ){name}(?= is )",
                 rf"(?<=does not go with ){name}$",

@@ -164,11 +164,6 @@ def given(context: typer.Context) -> set[str]:
     }
 
 
-def flag(context: typer.Context, name: str) -> str:
-    """Return an option as it is written on the command line."""
-    return next(p.opts[0] for p in context.command.params if p.name == name)
-
-
 _COUNTING = ("halflife", "count", "dense_lr")
 
 

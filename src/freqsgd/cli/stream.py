@@ -206,8 +206,7 @@ def _rules(context: typer.Context, lrs: Sequence[tuple[str, str]]) -> list[Rule]
         for name in ("halflife", "count", "dense_lr"):
             if name in opt.given(context):
                 raise DataError(
-                    f"{opt.flag(context, name)} is for {' and '.join(COUNTING)}, "
-                    f"not for {', '.join(names)}"
+                    f"{name} is for {' and '.join(COUNTING)}, not for {', '.join(names)}"
                 )
     if "auto" in dict(lrs).values():
         raise DataError(

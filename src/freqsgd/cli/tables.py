@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -248,13 +247,8 @@ def _planned(
     lr: str,
     preset_name: str,
 ) -> tuple[Rule, Settings]:
-    """Return the rule and settings of an optimizer."""
+    """Return the rule and settings of an optimizer: the preset's where no option is given."""
     values = preset(preset_name, data.name, shared.model, optimizer) or {}
     given = opt.given(context) - {"lr"} | ({"lr"} if lr else set())
-    return chosen(opt.rule_of(context, optimizer, lr), shared, values, given)
-
-
-def chosen(rule: Rule, settings: Settings, values: Any, given: Set[str]) -> tuple[Rule, Settings]:
-    """Give what is not on the command line the values of a preset."""
     left = {name: value for name, value in values.items() if name not in given}
-    return with_preset(rule, settings, left)
+    return with_preset(opt.rule_of(context, optimizer, lr), shared, left)

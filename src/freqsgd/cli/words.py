@@ -175,7 +175,7 @@ def _settings(context: typer.Context) -> TextSettings:
     loss, longest = context.params["loss"], context.params["max_norm"]
     for name in opt.given(context) & _FOR_LOSS.keys():
         if loss in LOSSES and loss != _FOR_LOSS[name]:
-            raise DataError(f"{opt.flag(context, name)} does not go with --loss {loss}")
+            raise DataError(f"{name} does not go with --loss {loss}")
     if longest is None and loss == "softmax":
         longest = _PAPERS_NORM
     return made(TextSettings, context, max_norm=longest or None)
