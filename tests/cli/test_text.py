@@ -164,7 +164,7 @@ def test_resuming_with_other_options_or_another_text_is_refused(freqsgd, tmp_pat
     before = results(tmp_path / "out")["command"]
     freqsgd(*again)
     assert results(tmp_path / "out")["command"] == before
-    assert "window 2, now window is 3" in freqsgd(*again, "--window", 3, code=2)
+    assert "--window 2, now --window is 3" in freqsgd(*again, "--window", 3, code=2)
     (tmp_path / "text.txt").write_text("\n".join(zipf_text(4000, 100, seed=7)))
     assert "the data has changed" in freqsgd(*again, code=2)
 
@@ -181,7 +181,7 @@ def test_resuming_with_other_options_or_another_text_is_refused(freqsgd, tmp_pat
         ([*SOFTMAX, "--loss", "hinge"], "unknown loss 'hinge'; known: softmax, negative"),
         ([*SOFTMAX, "--negatives", 3], "--negatives does not go with --loss softmax"),
         ([*NEGATIVE, "--max-norm", 1], "--max-norm does not go with --loss negative"),
-        ([*NEGATIVE, "--weight-decay", 0.1], "weight_decay does not go with the loss negative"),
+        ([*NEGATIVE, "--weight-decay", 0.1], "--weight-decay does not go with the loss negative"),
         ([*NEGATIVE, "--weight-decay-power", 0.5], "power does not go with --loss negative"),
         (["--model", "cbow", "--data", ""], "--data is empty: name a file or folder"),
         ([*SOFTMAX, "--test-data", ""], "--test-data is empty: name a file or folder"),
@@ -189,7 +189,7 @@ def test_resuming_with_other_options_or_another_text_is_refused(freqsgd, tmp_pat
         ([*SOFTMAX, "--lr", "fast"], "--lr takes a number or auto, not 'fast'"),
         ([*SOFTMAX, "--dim", 0], "dim must be at least 1"),
         ([*SOFTMAX, "--windows", "half"], "windows must be full or all"),
-        ([*SOFTMAX, "--lr-decay", "cosine"], "lr_decay must be constant, linear or epochs"),
+        ([*SOFTMAX, "--lr-decay", "cosine"], "--lr-decay must be constant, linear or epochs"),
         ([*SOFTMAX, "--windowz", 3], "No such option: --windowz"),
         ([*SOFTMAX, "--data", "none.txt"], "none.txt"),
         ([*SOFTMAX, "--window", 90], "a smaller window"),

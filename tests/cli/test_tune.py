@@ -115,7 +115,7 @@ def test_results_are_never_without_their_command(command, tmp_path, monkeypatch)
 
 def test_resuming_what_is_not_there_is_told(tmp_path):
     options = ["--optimizers", "cfsgd", "--trials", "1", "--out", str(tmp_path), "--resume"]
-    told = f"{tmp_path} holds no search to go on with: a new one starts"
+    told = f"{tmp_path} holds nothing to resume: this run begins anew"
     assert told in CliRunner().invoke(app, ["tune", *GENERATED, *options]).stderr
     assert told not in CliRunner().invoke(app, ["tune", *GENERATED, *options]).stderr
 

@@ -18,14 +18,11 @@ from freqsgd.cli.output import grid, screen, shown
 from freqsgd.cli.session import present
 from freqsgd.documents.inspection import InspectedField, Inspection, TailFit, TokenPromise
 from freqsgd.errors import DataError
-from freqsgd.files import check_apart
 from freqsgd.inspection.document import inspect_data as look_at
 from freqsgd.inspection.options import InspectionOptions
 from freqsgd.report import write_inspection
 from freqsgd.report.inspection import statements, with_names
 from freqsgd.tables.readers.files import named_paths
-
-INSPECTION = "inspect.json"
 
 
 def inspect_data(
@@ -63,6 +60,7 @@ def inspect_data(
     out: Annotated[
         Path | None, target("Folder for inspect.json, inspect.html and pictures.")
     ] = None,
+    force: opt.Force = False,
 ) -> None:
     """Describe how unequally frequent tokens are, and what CF-SGD promises for them.
 
@@ -73,9 +71,9 @@ def inspect_data(
             raise DataError(f"{name} names no column")
     options = made(InspectionOptions, context)
     options.check()
-    if out is not None and path is not None:
-        check_apart(out, (INSPECTION, "inspect.html"), named_paths(path))
-    present(INSPECTION, partial(look_at, options), print_inspection, write_inspection, out)
+    make = partial(look_at, options)
+    inputs = [] if path is None or out is None else named_paths(path)
+    present("inspect.json", make, print_inspection, write_inspection, out, force, inputs)
 
 
 _LONGEST_NAME = 24
