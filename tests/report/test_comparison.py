@@ -249,7 +249,7 @@ def test_a_run_that_was_still_rising_when_it_ran_out_of_epochs_is_told():
     rising = run_of("sgd", 0.6, 0.7, stopped="epochs")
     fallen = run_of("adam", 0.7, 0.6, stopped="epochs")
     words = told(make_results(rising, fallen))
-    assert "SGD was at its best in its last epoch: it may not have finished." in words
+    assert "Best in the last epoch, so more epochs may help: SGD." in words
     assert "Adam was" not in words
 
 

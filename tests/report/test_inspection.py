@@ -86,7 +86,7 @@ def test_words_tables_and_command_are_on_the_page():
     page = elements(make_inspection())
     for words in (
         "Token frequencies of movielens-1m",
-        "The most frequent 10% of tokens have",
+        "Top 10% of tokens",
         "upper bounds, no forecast of AUC",
         "Learning rates for CF-SGD and an FM in batches of 1,024: try 0.5 to 2, the upper end",
         "Rows100,000Fields2Tokens2,800",
@@ -160,16 +160,16 @@ def test_promises_are_drawn_by_field_below_those_of_all():
 def test_the_least_even_field_is_the_one_that_is_told():
     uneven = make_field("item", 2000, effective_tokens=10.0, top_10=0.95)
     document = make_inspection(make_field("user"), uneven, ONE_TOKEN)
-    assert "in item, the least even" in notes(document)["The most frequent 10% of tokens have"]
-    assert tiles(document)["The most frequent 10% of tokens have"] == "95%"
+    assert "in item, the least even" in notes(document)["Top 10% of tokens"]
+    assert tiles(document)["Top 10% of tokens"] == "95%"
 
 
 def test_shares_are_told_of_fields_in_which_they_are_some_tokens():
     uneven = make_field("size", 40, effective_tokens=1.1)
     document = make_inspection(make_field("user"), uneven)
-    assert "in user, the least even" in notes(document)["The most frequent 10% of tokens have"]
+    assert "in user, the least even" in notes(document)["Top 10% of tokens"]
     document = make_inspection(uneven)
-    assert "The most frequent 10% of tokens have" not in tiles(document)
+    assert "Top 10% of tokens" not in tiles(document)
 
 
 def test_nothing_is_learned_from_one_token():
@@ -224,7 +224,7 @@ def test_rows_that_were_drawn_and_rare_tokens_that_count_as_one_are_told():
     document = make_inspection(tail_samples={"share": 0.7, "of": 40_000, "seen_below_10": 0.3})
     title = "Rows with a rare token"
     assert tiles(document)[title] == "30%"
-    assert notes(document)[title] == "one seen fewer than 10 times; of 40,000 that were drawn"
+    assert notes(document)[title] == "one seen fewer than 10 times; in a sample of 40,000"
     document["dataset"]["min_count"] = 10
     assert tiles(document)[title] == "70%"
     assert "5% of a field's occurrences" in notes(document)[title]

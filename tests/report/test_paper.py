@@ -181,7 +181,7 @@ def test_the_sentences_tell_what_is_not_as_in_the_paper(folder):
     page = page_of(make_paper(*figures, runs=dict.fromkeys(make_documents(), changes)), folder)
     stand_ins, smaller, missing = page.sentences
     assert stand_ins.startswith("Generated data stand in for those of the paper in Figure 1, ")
-    assert smaller.startswith("14 runs are smaller than in the paper")
+    assert smaller.startswith("Smaller than in the paper, as each figure says: 14 runs")
     assert missing.startswith("Not done: the run ml-tokens")
 
 
@@ -270,12 +270,11 @@ def test_what_is_smaller_than_in_the_paper_is_said_under_its_figure(folder):
         "Smaller than in the paper", "at most 27 epochs", "6 epochs",
     ]  # fmt: skip
     assert page.sentences[-1] == (
-        "2 runs are smaller than in the paper, as is said under each figure; --full has larger "
-        "ones."
+        "Smaller than in the paper, as each figure says: 2 runs; --full has larger ones."
     )
     paper["mode"] = "full"
     assert page_of(paper, folder).sentences[-1] == (
-        "2 runs are smaller than in the paper, as is said under each figure."
+        "Smaller than in the paper, as each figure says: 2 runs."
     )
 
 

@@ -187,7 +187,7 @@ def test_a_rate_that_falls_to_its_end_has_finished():
     for entry in level["epochs"]:
         entry["lr"] = 0.025
     care = told(make_text_results(falling, level))
-    assert "Adam was at its best in its last epoch: it may not have finished." in care
+    assert "Best in the last epoch, so more epochs may help: Adam." in care
     assert "SGD was" not in care
 
 

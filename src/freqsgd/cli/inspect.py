@@ -82,12 +82,11 @@ def inspect_data(
 _LONGEST_NAME = 24
 _NBSP = "\N{NO-BREAK SPACE}"
 _COLUMNS = (
-    "Columns: once: share of the tokens that were seen once. effective: so many equally "
-    "frequent tokens "
-    "would be as unlikely to repeat. top 1%, 10%: share of the occurrences that these tokens "
-    "have. tail: the nearer of two fits to rank n. median, 90%: SGD's iterations over FA-SGD's to "
-    "an equal bound, for the token that so many tokens are more frequent than (in brackets: how "
-    "often it was seen)."
+    "Columns: once: share of the tokens that were seen once. effective: as many equally frequent "
+    "tokens would repeat as rarely. top 1%, 10%: share of the occurrences that these tokens have. "
+    "tail: the nearer of two fits to rank n. median, 90%: SGD's iterations over FA-SGD's to an "
+    "equal bound, for the token that so many tokens are more frequent than (in brackets: how often "
+    "it was seen)."
 )
 
 
@@ -101,7 +100,7 @@ def print_inspection(inspection: Inspection) -> None:
     print(f"\n{_fill(f'{data.name} has {sizes}.', console.width)}")
     console.print(_table(inspection.fields))
     print()
-    told = [f"{tile.title}: {tile.value}, {tile.note}" for tile in tiles(inspection)]
+    told = [f"{tile.title}: {tile.value} ({tile.note})" for tile in tiles(inspection)]
     for text in (*told, *sentences(inspection), _COLUMNS):
         print(_fill(f"- {text}", console.width))
 

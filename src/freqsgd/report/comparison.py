@@ -304,12 +304,8 @@ def _caveats(results: Results, kind: Kind) -> Iterator[str]:
     for run in results.runs:
         yield from _ending(run, kind.by)
     if unfinished := [run.label for run in results.runs if _unfinished(run, kind.by)]:
-        one = len(unfinished) == 1
-        best_in = "was at its best in its" if one else "were at their best in their"
-        they = "it" if one else "they"
-        yield f"{enumerate_words(unfinished)} {best_in} last epoch: {they} may not have finished."
-    uneven = [run.label for run in results.runs if _speed_spread(run) > UNEVEN]
-    if uneven:
+        yield f"Best in the last epoch, so more epochs may help: {enumerate_words(unfinished)}."
+    if uneven := [run.label for run in results.runs if _speed_spread(run) > UNEVEN]:
         yield (
             f"Some epochs of {enumerate_words(uneven)} took over {UNEVEN} times as long as "
             "others, as when kernels are compiled or the machine does other work: "

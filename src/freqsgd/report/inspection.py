@@ -129,7 +129,7 @@ def tiles(inspection: Inspection) -> Iterator[Tile]:
         uneven = min(large, key=lambda field: field.effective_tokens / field.tokens)
         least = ", the least even field" if len(fields) > 1 else ""
         note = f"of all occurrences in {shortened(uneven.name)}{least}"
-        yield Tile("The most frequent 10% of tokens have", percent(uneven.top_10), note)
+        yield Tile("Top 10% of tokens", percent(uneven.top_10), note)
     median = inspection.overall and inspection.overall.median
     if median and median.is_known:
         note = f"at the median token, seen {often(median.count)}: upper bounds, no forecast of AUC"
@@ -141,7 +141,7 @@ def tiles(inspection: Inspection) -> Iterator[Tile]:
         )
         yield Tile("The median token was seen", often(median.count), note)
     title, sampled = f"{capitalized(units)} with a rare token", inspection.tail_samples
-    drawn = "" if sampled.of == inspection.dataset.rows else f"; of {sampled.of:,} that were drawn"
+    drawn = "" if sampled.of == inspection.dataset.rows else f"; in a sample of {sampled.of:,}"
     if inspection.seldom_share is not None:
         note = f"one seen fewer than {FEW_TIMES} times{drawn}"
         yield Tile(title, percent(inspection.seldom_share), note)
@@ -182,8 +182,8 @@ def sentences(inspection: Inspection) -> Iterator[str]:
         yield COUNTER_EXAMPLE
     if any(field.fit.family for field in fields):
         yield (
-            "That a tail is nearer does not make it true: with so many samples every simple "
-            "tail can be told from the data."
+            "The nearer fit need not be true: with this many samples every simple tail differs "
+            "measurably from the data."
         )
     single = [field.name for field in fields if field.tokens == 1]
     if single:
@@ -362,7 +362,7 @@ def _fields_table(inspection: Inspection) -> Table:
         [(Cell(shortened(field.name, LONGEST_NAME), field.name), field) for field in fields],
         columns,
         label="Fields",
-        note="Effective tokens: so many equally frequent ones would be as unlikely to repeat. "
+        note="Effective tokens: as many equally frequent tokens would repeat as rarely. "
         "Iterations: SGD's over FA-SGD's to an equal bound, for the token that half, or 90%, of "
         "the tokens are more frequent than. The tail is the nearer of two fits.",
     )

@@ -252,22 +252,16 @@ def _caveats(found: OnePass) -> Iterator[str]:
             "Each optimizer ran once at the rate shown, on the same examples in the same order: "
             "another start ends a little apart, and small differences do not rank them."
         )
-    yield from _rates_chosen(found)
+    if searched := [run.label for run in found.runs if len(run.search) > 1]:
+        yield (
+            f"The learning rate of {enumerate_words(searched)} is the best of those tried, by NE "
+            "while training; the evaluation examples play no part."
+        )
     dropped = max(run.dropped or 0 for run in found.runs)
     if dropped:
         yield f"Malformed rows left out: {thousands(dropped)}."
     if found.skipped:
         yield f"Files left out, listed below: {thousands(len(found.skipped))}."
-
-
-def _rates_chosen(found: OnePass) -> Iterator[str]:
-    """How rates were chosen."""
-    searched = [run.label for run in found.runs if len(run.search) > 1]
-    if searched:
-        yield (
-            f"The learning rate of {enumerate_words(searched)} is the best of those tried, by NE "
-            "while training; the evaluation examples play no part."
-        )
 
 
 def _rate_limits(run: Run) -> Iterator[str]:
@@ -309,9 +303,8 @@ def _other_charts(found: OnePass, series: Sequence[Series]) -> list[Chart]:
     """What else is measured by window."""
     scored = SCORED + _partial(found)
     note = f"{scored} Sum of predicted probabilities over the number of positives: 1 is right."
+    right, auc = _courses(found, "calibration"), _courses(found, "auc")
     title = "Calibration of each window"
-    right = _courses(found, "calibration")
-    auc = _courses(found, "auc")
     return [
         *_window_charts("calibration", title, right, series, ".3f", (1.0, ""), note),
         *_window_charts("auc", "AUC of each window", auc, series, ".4f", note=scored),

@@ -254,12 +254,8 @@ def _sentences(paper: Paper) -> Iterator[str]:
             "verdicts there are on the method, not on the paper's data."
         )
     if smaller := sum(bool(run.smaller) for run in there):
-        verb = "is" if smaller == 1 else "are"
         larger = "; --full has larger ones" if paper.summary.mode == "quick" else ""
-        yield (
-            f"{count_of(smaller, 'run')} {verb} smaller than in the paper, as is said under each "
-            f"figure{larger}."
-        )
+        yield f"Smaller than in the paper, as each figure says: {count_of(smaller, 'run')}{larger}."
     if troubles := [run.label for run in paper.runs.values() if run.status != ENDED]:
         yield f"Not done: {enumerate_words(troubles)}; the figures say why."
 

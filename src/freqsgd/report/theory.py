@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from operator import le
 from typing import Any
 
 from freqsgd.documents import check_kind, read_document
@@ -27,7 +28,7 @@ from freqsgd.report.page import SENTENCES, Page, Section, Tile
 from freqsgd.report.parts import settings_of
 from freqsgd.report.results import display_name
 from freqsgd.report.tables import Table, table
-from freqsgd.report.wording import capitalized, enumerate_words, factor, small_number, thousands
+from freqsgd.report.wording import capitalized, enumerate_words, factor, thousands
 
 SIDES = {"user": "users", "item": "items"}
 TAIL_RATES = {"exponential": "tau", "polynomial": "nu"}
@@ -108,10 +109,10 @@ def _tiles(theory: Theory) -> Iterator[Tile]:
     """Yield the few numbers that a reader sees first."""
     bounded = [run for run in theory.runs if run.bound]
     if bounded:
-        held = sum(len(run.measured) - len(_broken(run)) for run in bounded)
-        count = sum(len(run.measured) for run in bounded)
+        bounds = [bound for run in bounded for bound in run.bound or ()]
+        held = sum(map(le, (value for run in bounded for value in run.measured), bounds))
         names = enumerate_words(display_name(run.optimizer) for run in bounded)
-        yield Tile("Below the bound", f"{held} of {count}", f"tokens of {names}")
+        yield Tile("Below the bound", f"{held} of {len(bounds)}", f"tokens of {names}")
     for entry in theory.improvements:
         gain = _mean_gain(theory, entry)
         if entry.optimizer != "sbcd" and gain is not None:
@@ -126,16 +127,6 @@ def _tiles(theory: Theory) -> Iterator[Tile]:
         yield Tile("Statements", f"{held} of {len(theory.checks)}", note)
 
 
-def _broken(run: TheoryRun) -> list[int]:
-    """Return the tokens whose measurement is above the bound."""
-    pairs = enumerate(zip(run.bound or (), run.measured, strict=False))
-    return [place for place, (bound, measured) in pairs if measured > bound]
-
-
-def _token(theory: Theory, place: int) -> str:
-    return f"{theory.tokens.side[place]} {theory.tokens.rank[place]}"
-
-
 def _mean_gain(theory: Theory, entry: Improvement) -> float | None:
     """Return the geometric mean of what was measured beyond the top tokens."""
     values = [entry.measured[place] for place in _tail(theory) if entry.measured[place] > 0]
@@ -146,30 +137,17 @@ def _caveats(theory: Theory) -> Iterator[str]:
     """Yield what limits what was measured."""
     problem = theory.problem
     if failed := [check.statement.rstrip(".") for check in theory.checks if not check.holds]:
-        count = capitalized(small_number(len(failed)))
-        yield f"{count} of the paper's statements did not hold: {'; '.join(failed)}."
+        yield f"{len(failed)} of the paper's statements did not hold: {'; '.join(failed)}."
     if problem.output == "last":
         yield "Measured is the last iterate; the theorems speak of one drawn at random."
     for run in theory.runs:
         if run.invalid:
             yield (
-                f"{capitalized(small_number(run.invalid))} of {thousands(problem.repetitions)} "
-                f"repetitions of {display_name(run.optimizer)} left the ball in which L holds and "
-                f"{'is' if run.invalid == 1 else 'are'} not counted."
+                f"Not counted, having left the ball in which L holds: {thousands(run.invalid)} of "
+                f"{thousands(problem.repetitions)} repetitions of {display_name(run.optimizer)}."
             )
     if theory.improvements:
-        yield (
-            "Bounds are upper limits: that one is smaller than another does not oblige what is "
-            "measured to be."
-        )
-    slopes = (entry.slope for entry in theory.improvements)
-    for slope in {each.begun: each for each in slopes if each is not None}.values():
-        if slope.begun < slope.tokens:
-            yield (
-                f"SGD has begun to learn {thousands(slope.begun)} of {thousands(slope.tokens)} "
-                "tail tokens: their error is less than half of that at the start. The others take "
-                "more iterations than these, so that the improvement cannot grow there."
-            )
+        yield ("Bounds are upper limits: a smaller bound does not imply a smaller measurement.")
     yield _corollary(theory)
 
 
@@ -183,8 +161,10 @@ def _corollary(theory: Theory) -> str:
     for entry in theory.improvements:
         if entry.corollary:
             most = max(entry.corollary)
+            place = entry.corollary.index(most)
             return (
-                f"The corollary applies. At {_token(theory, entry.corollary.index(most))} it "
+                f"The corollary applies. At {theory.tokens.side[place]} "
+                f"{theory.tokens.rank[place]} it "
                 f"guarantees {display_name(entry.optimizer)} a bound that needs {factor(most)} "
                 f"times fewer iterations than SGD's."
             )
@@ -207,7 +187,7 @@ def improvement_charts(theory: Theory, series: Sequence[Series]) -> list[Chart]:
         series,
         "improvement",
         "SGD's error / the optimizer's",
-        f"by the bounds (dashed){', by the corollary (dotted)' if any(roots) else ''}",
+        f"bounds (dashed){', corollary (dotted)' if any(roots) else ''}",
         entries,
         {"dash": [entry.bound for entry in entries], "dot": roots},
         {side: level(1.0) for side in SIDES},
