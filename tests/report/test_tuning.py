@@ -147,7 +147,7 @@ def test_the_page_shows_the_search(tmp_path):
     assert {"search", "learning-rates"} <= set(names)
     assert all("CF-SGD" in entry["aria-label"] for entry in charts)
     for words in (
-        "FM on movielens-1m: CF-SGD and Adam",
+        "FM tuned on movielens-1m: CF-SGD and Adam",
         "Best settings",
         "Decay epochs",
         "8 complete, 1 diverged and 1 pruned",

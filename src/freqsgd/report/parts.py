@@ -45,7 +45,7 @@ WORDS = {  # of names of settings
     "dim": "dimension",
     "init": "initial",
     "lr": "learning rate",
-    "typical": "typical token's",
+    "typical": "typical token's weight",
 }
 INAPPLICABLE = {"text": ("linear_lr_scale", "linear_decay_scale")}  # options, by kind of data
 
@@ -57,7 +57,8 @@ def title_of(results: Results) -> str:
         names = list(dict.fromkeys(display_name(run.optimizer) for run in results.runs))
     who = enumerate_words(names) if len(names) <= MOST_NAMES else f"{len(names)} runs"
     model = display_name(results.model.name or "A model")
-    return f"{model} on {results.dataset.name or 'unnamed data'}: {who}"
+    tuned = " tuned" if results.tuning is not None else ""
+    return f"{model}{tuned} on {results.dataset.name or 'unnamed data'}: {who}"
 
 
 def made_with(results: Results) -> list[str]:
