@@ -47,8 +47,8 @@ class PaperFigure(Struct, frozen=True):
     """A figure or table of the paper."""
 
     name: Annotated[str, Meta(pattern="^[a-z0-9-]+$")]  # part of names of files and links
-    number: str
-    title: str
+    number: str = ""
+    title: str = ""
     claim: str = ""
     brief: str = ""
     private: str = ""
