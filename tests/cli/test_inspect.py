@@ -23,10 +23,10 @@ def test_a_table_and_files(tmp_path, run):
     (tmp_path / "clicks.csv").write_text("\n".join(["click,user,shop", *rows]))
     given = ["--data", "clicks.csv", "--label", "click", "--dim", 8, "--out", "out"]
     done = run(*given)
-    assert "clicks has 1,000 rows, 2 fields and 57 tokens" in done.out
+    assert "clicks has 1,000 rows, 2 fields and 57 tokens." in done.out
     assert re.search(r"user +50 +0% +50.0 .* - .* x \(20\)", done.out)
-    for topic in ("Columns", "Promise", "Corollary", "Memory", "Learning rate"):
-        assert f"\n{topic}  " in done.out
+    for topic in ("Columns", "SGD's bound over", "Optimizer state of CF-SGD", "Learning rates"):
+        assert f"\n- {topic}" in done.out
     assert max(map(len, done.out.splitlines())) <= 100
     out = tmp_path / "out"
     document = json.loads((out / "inspect.json").read_text())

@@ -47,7 +47,7 @@ def test_tune_writes_results_report_and_models_and_goes_on_after_ctrl_c(tmp_path
     assert len(lines) == 6
     assert all("val AUC 0." in line or "diverged" in line for line in lines)
     assert " left" in lines[-1]
-    assert "Learning rates that do well" in (tmp_path / "whole" / "report.html").read_text()
+    assert "Good learning rates" in (tmp_path / "whole" / "report.html").read_text()
     for name in ("cfsgd", "rowwise-adagrad"):
         (folder,) = (tmp_path / "whole" / "models").glob(f"{name}-trial-*-seed-0")
         load_model(folder)
