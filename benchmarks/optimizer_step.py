@@ -27,6 +27,7 @@ from torch import Tensor
 from freqsgd import CFSGD, CFAdam
 from freqsgd.kernels import threads
 from freqsgd.kernels.machine import (
+    AHEAD,
     LANES,
     add_scaled,
     kernel,
@@ -38,7 +39,7 @@ from freqsgd.kernels.machine import (
 from freqsgd.nn import CFEmbedding
 
 TABLES, ROWS, DIM, EXPONENT = 26, 100_000, 16, 1.1
-AHEAD = 128  # rows that the limit fetches ahead of their use
+
 MOMENT = 0.05  # milliseconds: what takes less is no step
 
 

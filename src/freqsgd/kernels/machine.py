@@ -19,6 +19,7 @@ from freqsgd import optimizers, rates
 
 CACHE_LINE = 64
 BLOCK = 32  # rows that are fetched ahead of their use
+AHEAD = 128  # the same for loops that do little with each place
 
 # Of all that kernels are made of: a kernel kept on disk must not outlive a change to it.
 SOURCES = zlib.crc32(

@@ -17,6 +17,7 @@ import numba
 import numpy as np
 
 from freqsgd.kernels.machine import (
+    AHEAD,
     BLOCK,
     LANES,
     add_scaled,
@@ -78,7 +79,6 @@ TABLE = np.dtype(
     ]
 )
 
-AHEAD = 128  # counters that are fetched ahead of their use: a line of them serves several
 PART = 2048  # rows of a gradient that are checked, and their squares summed, as one work unit
 
 _STEP = np.dtype(
