@@ -39,7 +39,6 @@ from freqsgd.kernels.machine import (
 from freqsgd.nn import CFEmbedding
 
 TABLES, ROWS, DIM, EXPONENT = 26, 100_000, 16, 1.1
-
 MOMENT = 0.05  # milliseconds: what takes less is no step
 
 
@@ -211,7 +210,8 @@ class Limit:
     """What no embedding step can do without, and nothing else.
 
     Forward: read the ids and each distinct row once, write the output once. Step: read the ids and
-    the gradient once, read and write each distinct row and its counter once.
+    the gradient once, read and write each distinct row and its counter once. No backward pass lies
+    between, so its rows are still in the cache; torch's optimizers find theirs partly evicted.
     """
 
     def __init__(self, grad: Tensor) -> None:
