@@ -81,7 +81,7 @@ def test_compare_prints_a_table_and_writes_results_report_and_models(tmp_path):
         assert word in done.stdout
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert results["schema"] == 1
-    assert [run["optimizer"] for run in results["runs"]] == ["sgd", "cfsgd", "adagrad", "adam"]
+    assert [run["optimizer"] for run in results["runs"]] == ["sgd", "cfsgd", "cfadam", "adagrad", "adam"]
     assert results["best_possible"]["val_auc"] > 0.7
     check_lossless(results, Results)
     assert results["command"].startswith("freqsgd compare --samples 3000")
@@ -115,7 +115,7 @@ def test_a_comparison_resumes_to_the_same_results(tmp_path):
     assert "use --resume, or another --out" in refused
     run("compare", *GENERATED, "--resume", "--out", "out", cwd=tmp_path)
     after = json.loads((tmp_path / "out" / "results.json").read_text())["runs"]
-    assert len(after) == 4
+    assert len(after) == 5
     assert after[:1] == before
 
 

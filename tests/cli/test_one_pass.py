@@ -115,10 +115,10 @@ def test_compare_writes_results_report_and_the_best_models(days, command, tmp_pa
     printed = command("stream", "compare", *QUICK, "--data", days / "parquet", "--lr", "sgd=3",
                       "--halflife", 5000, "--out", "out")  # fmt: skip
     results = results_of(tmp_path / "out")
-    names = ["cfsgd", "adagrad", "rowwise-adagrad", "sgd"]
+    names = ["cfsgd", "cfadam", "adagrad", "rowwise-adagrad", "sgd"]
     assert [run["optimizer"] for run in results["runs"]] == names
-    assert [len(run["search"]) for run in results["runs"]] == [5, 5, 5, 1]
-    assert [run["halflife"] for run in results["runs"]] == [5000, None, None, None]
+    assert [len(run["search"]) for run in results["runs"]] == [5, 5, 5, 5, 1]
+    assert [run["halflife"] for run in results["runs"]] == [5000, None, None, None, None]
     for run in results["runs"]:
         tried = {each["lr"]: each["train_ne"] for each in run["search"] if each["error"] is None}
         assert run["train_ne"] == tried[run["lr"]] == min(tried.values())
