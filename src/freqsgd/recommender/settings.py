@@ -143,6 +143,14 @@ _BEST: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
             "linear_lr_scale": 0.3,
             "linear_decay_scale": 2.0,
         },
+        "cfadam": {
+            "lr": 4.2e-4,
+            "weight_decay": 3.34,
+            "weight_decay_power": 0.673,
+            "linear_lr_scale": 0.636,
+            "linear_decay_scale": 0.938,
+            "init_scale": 0.62,
+        },
         "adam": {"lr": 0.001, "weight_decay": 1e-5, "patience": 3},
     },
 }
