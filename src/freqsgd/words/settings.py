@@ -139,7 +139,7 @@ def with_default_lr(rule: Rule, settings: TextSettings, counts: NDArray[np.int64
     if rule.lr is not None:
         return rule
     rates = _RATES[settings.model, settings.loss]
-    rate = rates.get(rule.optimizer, rates.get(rule.facts.rates_of or ""))
+    rate = rates.get(rule.optimizer, rates.get(rule.facts.rates_of or "", rule.facts.lr))
     if settings.loss == "softmax" or rule.facts.adaptive:
         return replace(rule, lr=rate)
     # More noise words make longer gradients. Adagrad divides by their length anyway.
