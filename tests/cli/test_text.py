@@ -132,7 +132,7 @@ def test_options_reach_the_text_the_rule_and_the_settings(freqsgd, tmp_path):
     [(SOFTMAX, signal.SIGINT, 130), (NEGATIVE, signal.SIGKILL, -signal.SIGKILL)],
 )
 def test_an_interrupted_command_goes_on_to_the_same_results(options, how, code, freqsgd, tmp_path):
-    longer = ["words", "compare", *options, "--optimizers", "sgd,cfsgd"]
+    longer = ["words", "compare", *options, "--optimizers", "sgd,cfsgd,cfadam"]
     longer += ["--epochs", 12, "--batch-size", 9]
     command = [sys.executable, "-m", "freqsgd", *map(str, longer), "--checkpoint-steps", "5"]
     child = subprocess.Popen([*command, "--out", "cut"], stderr=subprocess.PIPE, text=True)

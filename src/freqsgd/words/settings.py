@@ -120,13 +120,14 @@ class TextSettings:
         return samples * max(2 * self.window, 1 + self.negatives)
 
 
+# The paper's Appendix B; adagrad's is ours, cfadam's is that of adam
+_OF_SOFTMAX = {"sgd": 1.0, "cfsgd": 1.0, "adagrad": 0.1, "adam": 0.025, "cfadam": 0.025}
 _RATES = {
-    # the paper's Appendix B; adagrad's is ours
-    ("skipgram", "softmax"): {"sgd": 1.0, "cfsgd": 1.0, "adagrad": 0.1, "adam": 0.025},
-    ("cbow", "softmax"): {"sgd": 1.0, "cfsgd": 1.0, "adagrad": 0.1, "adam": 0.025},
+    ("skipgram", "softmax"): _OF_SOFTMAX,
+    ("cbow", "softmax"): _OF_SOFTMAX,
     # sgd's with skipgram is that of the original program
-    ("skipgram", "negative"): {"sgd": 0.025, "rowwise-adagrad": 0.1},
-    ("cbow", "negative"): {"sgd": 0.2, "rowwise-adagrad": 0.2},
+    ("skipgram", "negative"): {"sgd": 0.025, "rowwise-adagrad": 0.1, "cfadam": 0.001},
+    ("cbow", "negative"): {"sgd": 0.2, "rowwise-adagrad": 0.2, "cfadam": 0.002},
 }
 # For negative sampling with rates that follow frequency: the mean over a text's words of their
 # rates in the input table, and the cap on each. So the default suits vocabularies of any size.
