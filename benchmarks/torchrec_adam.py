@@ -4,8 +4,8 @@
 
 The click log that `freqsgd stream generate --rows 100000` writes: 16 features of 100 to 200,000
 tokens, 10 days of 100,000 rows; drift and new tokens every day. Each contender learns days 0 to 8
-once, in batches of 1,024, and is scored on the last day, which it does not learn. The protocol was
-fixed before any run.
+once, in batches of 1,024, and is scored on the last day, which it does not learn. All of this was
+fixed beforehand, but for the rows of a day, which a run of 4,096 rows was timed for.
 
 The model has a vector of 16 numbers for each feature; all vectors and their products in pairs go
 through a hidden layer of 64. The hidden layers learn by Adam at 1e-3 in every contender: only the

@@ -134,6 +134,7 @@ def refuse_scales(rank: int) -> list[str]:
     return [
         refusal(lambda: TableRates(run.model, scale="Adam")),
         refusal(lambda: TableRates(run.model, scale=("adam", None)[rank])),
+        refusal(lambda: TableRates(scaled.model)),
         refusal(lambda: run.rates.load_state_dict(state)),
         refusal(lambda: scaled.rates.load_state_dict(run.rates.state_dict())),
         damaged({name: state["moments"][name]}),
@@ -151,6 +152,7 @@ def test_scales_and_moments_that_cannot_be_are_refused(ranks: Ranks) -> None:
     assert first == [
         "scale must be \"adam\" or None, got 'Adam'",
         "scale is 'adam' on rank 0 and None on rank 1: start all ranks with the same options",
+        "the model has a TableRates with scale: take that one",
         *["the state was saved with another scale: give TableRates the same one"] * 2,
         *["the second moments in the state are damaged, or of another model"] * 5,
         "the loss gives table wide no finite gradients in step 2",

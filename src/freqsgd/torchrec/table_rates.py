@@ -39,7 +39,7 @@ class TableRates:
         model: made by :func:`~freqsgd.torchrec.sharding.shard`
         lr: rate of a row that every batch holds: that which ``shard`` was given
         scale: "adam" to divide the rates of a table by the root of its second moment; None: as
-            they are. One for each model: it hooks the forward pass
+            they are. It hooks the model's forward pass, so a model has one such TableRates
 
     Attributes:
         steps: batches so far
@@ -61,6 +61,8 @@ class TableRates:
         agree({"scale": scale})
         if scale not in (None, "adam"):
             raise DataError(f'scale must be "adam" or None, got {scale!r}')
+        if getattr(model, "table_scale", None) is not None:
+            raise DataError("the model has a TableRates with scale: take that one")
         self.steps = 0
         self._law = law_of(given)
         self._model = model
@@ -70,6 +72,7 @@ class TableRates:
             from freqsgd.torchrec.moments import moments_of
 
             self._moments = moments_of(model)
+            model.table_scale = scale
 
     def step(self) -> None:
         """Begin a batch: call it before the forward pass."""
