@@ -85,7 +85,7 @@ class Moments:
             first = last
 
     def _watch(self, _: Any, args: tuple[Any, ...], named: dict[str, Any], found: Any) -> None:
-        """Have the gradient of what was looked up pass through `_scaled`."""
+        """Have the gradient of what was looked up be scaled."""
         if not torch.is_grad_enabled():
             return
         rows, self._rows = self._rows, {}
@@ -99,7 +99,12 @@ class Moments:
             if not self.bags:
                 old = list(found.values())
                 new = scaled(
-                    lambda gradients: self._scaled(gradients, tables, rows),
+                    lambda gradients: [
+                        gradient * factor
+                        for gradient, factor in zip(
+                            gradients, self._factors(gradients, tables, rows), strict=True
+                        )
+                    ],
                     *(jagged.values() for jagged in old),
                 )
                 return {
@@ -108,12 +113,13 @@ class Moments:
                 }
             widths = found.length_per_key()
             counts = [self._occurrences(tokens[of], mean) for of, _, mean in outputs.values()]
-            (values,) = scaled(
-                lambda gradients: [
-                    torch.cat(self._scaled(gradients[0].split(widths, 1), tables, rows, counts), 1)
-                ],
-                found.values(),
-            )
+
+            def scaled_bags(gradients: Sequence[Tensor]) -> list[Tensor]:
+                parts = gradients[0].split(widths, 1)
+                factors = self._factors(parts, tables, rows, counts)
+                return [gradients[0] * factors.repeat_interleave(torch.tensor(widths))]
+
+            (values,) = scaled(scaled_bags, found.values())
             return KeyedTensor(list(outputs), widths, values)
 
         found.callbacks.append(through)
@@ -128,14 +134,14 @@ class Moments:
             )
         return squares / lengths.clamp(min=1).square() if mean else squares
 
-    def _scaled(
+    def _factors(
         self,
         gradients: Sequence[Tensor],
         tables: Sequence[int],
         rows: dict[str, int],
         counts: Sequence[Tensor] | None = None,
-    ) -> list[Tensor]:
-        """Take the gradients of outputs into the second moments and return them scaled.
+    ) -> Tensor:
+        """Take the gradients of outputs into the second moments; return what to scale each by.
 
         Args:
             gradients: of outputs, a row for each bag or occurrence
@@ -158,8 +164,8 @@ class Moments:
         moments = _LAW.moment(self.square, squares / held.clamp(min=1))
         self.square = torch.where(held > 0, moments, self.square)
         self.steps = self.steps + (held > 0)
-        scales = _LAW.scale(self.square, self.steps.clamp(min=1)).float()
-        return [g * scales[table] for g, table in zip(gradients, tables, strict=True)]
+        scales: Tensor = _LAW.scale(self.square, self.steps.clamp(min=1)).float()
+        return scales[torch.tensor(tables)]
 
 
 class _Scaled(torch.autograd.Function):
