@@ -166,7 +166,7 @@ class AdamLaw(RateLaw):
         """Return the second moments after a step whose squares sum to ``squares``."""
         return self.beta2 * s + (1 - self.beta2) * squares
 
-    def scale(self, s: Any, steps: int) -> Any:
+    def scale(self, s: Any, steps: Any) -> Any:
         """Return what each column is multiplied by, given the second moments after ``steps``."""
         return 1 / ((s / (1 - self.beta2**steps)) ** 0.5 + self.eps)
 
