@@ -93,7 +93,7 @@ class Optimizer:
         words_kernel: branch of the kernel of words with negative sampling; None: it has none
         softmax: class that trains words with a softmax; None: there is none
         word_decay: word vectors may have weight decay
-        network: class that trains the network of DeepFM
+        network: class of torch that trains the network of DeepFM
         eps: keeps divisions by a root defined
         lr: rate that serves without a search; None: it is to be found
         search: where a search looks for the other settings
@@ -121,7 +121,7 @@ class Optimizer:
     words_kernel: int | None = None
     softmax: str | None = None
     word_decay: bool = True
-    network: str = "CFSGD"
+    network: str = "SGD"
     eps: float = 0.0
     lr: float | None = None
     search: Search = Search()
