@@ -31,7 +31,7 @@ from torch import Tensor, nn
 
 from benchmarks.torchrec_adapter import plain
 from freqsgd import CFAdam
-from freqsgd.tables.clicks import ClickLog
+from freqsgd.tables.generated.clicks import ClickLog
 from freqsgd.tables.streaming_metrics import normalized
 from freqsgd.torchrec import TableRates, dense_parameters, join, leave, require_torchrec, shard
 
