@@ -126,8 +126,8 @@ _RATES = {
     ("skipgram", "softmax"): _OF_SOFTMAX,
     ("cbow", "softmax"): _OF_SOFTMAX,
     # sgd's with skipgram is that of the original program
-    ("skipgram", "negative"): {"sgd": 0.025, "rowwise-adagrad": 0.1, "cfadam": 0.001},
-    ("cbow", "negative"): {"sgd": 0.2, "rowwise-adagrad": 0.2, "cfadam": 0.002},
+    ("skipgram", "negative"): {"sgd": 0.025, "rowwise-adagrad": 0.1},
+    ("cbow", "negative"): {"sgd": 0.2, "rowwise-adagrad": 0.2},
 }
 # For negative sampling with rates that follow frequency: the mean over a text's words of their
 # rates in the input table, and the cap on each. So the default suits vocabularies of any size.
@@ -140,7 +140,7 @@ def with_default_lr(rule: Rule, settings: TextSettings, counts: NDArray[np.int64
     if rule.lr is not None:
         return rule
     rates = _RATES[settings.model, settings.loss]
-    rate = rates.get(rule.optimizer, rates.get(rule.facts.rates_of or ""))
+    rate = rates.get(rule.optimizer, rates.get(rule.facts.rates_of or "", rule.facts.lr))
     if settings.loss == "softmax" or rule.facts.adaptive:
         return replace(rule, lr=rate)
     # More noise words make longer gradients. Adagrad divides by their length anyway.
