@@ -58,11 +58,11 @@ def test_compare_prints_a_table_and_writes_results_report_and_models(
     for word in ("train loss", "val loss", "tail loss", "WordSim", "words/s", "report.html"):
         assert word in printed
     told = results(tmp_path / "out")
-    assert [run["optimizer"] for run in told["runs"]] == ["sgd", "cfsgd", "adam"]
-    assert [run["lr"] for run in told["runs"]] == [1.0, 1.0, 0.025]
+    assert [run["optimizer"] for run in told["runs"]] == ["sgd", "cfsgd", "cfadam", "adam"]
+    assert [run["lr"] for run in told["runs"]] == [1.0, 1.0, 0.025, 0.025]
     check_lossless(told, Results)
     assert "<html" in (tmp_path / "out" / "report.html").read_text()
-    for name in ("sgd", "cfsgd", "adam"):
+    for name in ("sgd", "cfsgd", "cfadam", "adam"):
         load_words(tmp_path / "out" / "models" / name)
 
 
@@ -88,9 +88,10 @@ def test_results_have_the_keys_that_are_documented(freqsgd, tmp_path):
     }  # fmt: skip
 
 
-def test_by_default_negative_sampling_compares_sgd_and_cfsgd(freqsgd, tmp_path):
+def test_by_default_negative_sampling_compares_three(freqsgd, tmp_path):
     freqsgd("words", "compare", *NEGATIVE, "--out", "out")
-    assert [run["optimizer"] for run in results(tmp_path / "out")["runs"]] == ["sgd", "cfsgd"]
+    names = [run["optimizer"] for run in results(tmp_path / "out")["runs"]]
+    assert names == ["sgd", "cfsgd", "cfadam"]
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,10 @@ def compare(
     context: typer.Context,
     optimizers: Annotated[
         str | None,
-        option(f"Optimizers, a,b,c, of {opt.NAMES} (default: sgd,cfsgd and, with softmax, adam)."),
+        option(
+            f"Optimizers, a,b,c, of {opt.NAMES} "
+            "(default: sgd,cfsgd,cfadam and, with softmax, adam)."
+        ),
     ] = None,
     lr: Annotated[
         str, option(f"Learning rates: sgd=1,cfsgd=0.5, or one for all {_BY_DEFAULT}.")
@@ -159,7 +162,7 @@ def compare(
     Example: freqsgd words compare --loss softmax --dataset wikitext-2 --out words
     """
     data, settings = made(TextOptions, context), _settings(context)
-    usual = "sgd,cfsgd,adam" if settings.loss == "softmax" else "sgd,cfsgd"
+    usual = "sgd,cfsgd,cfadam" + (",adam" if settings.loss == "softmax" else "")
     names = opt.compared(usual if optimizers is None else optimizers)
     lrs = opt.rates(lr, names)
     rules = _rules(context, settings, [(name, lrs[name]) for name in names])
