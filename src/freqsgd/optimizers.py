@@ -321,6 +321,9 @@ class Rule:
         for name in ("linear_lr_scale", "linear_decay_scale"):
             if not 0.0 <= getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} must be a number >= 0, got {getattr(self, name)}")
+        if self.max_lr is not None and not self.facts.capped:
+            names = " and ".join(CAPPED)
+            raise ValueError(f"max_lr is for {names}, not for {self.optimizer}")
         check_counting(halflife=self.halflife, count=self.count)
         if self.halflife is not None:
             self._check_counts("halflife")

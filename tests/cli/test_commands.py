@@ -8,6 +8,7 @@ import io
 import json
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,7 +19,9 @@ import torch
 import freqsgd
 from freqsgd.cli.app import run as app_run
 from freqsgd.cli.results import print_results
+from freqsgd.cli.training import show_trained
 from freqsgd.documents.results import Results
+from freqsgd.errors import DataError
 from freqsgd.recommender.folder import load_encoder, load_model
 from tests.cli.conftest import run_command
 from tests.lossless import check_lossless
@@ -118,6 +121,24 @@ def test_a_comparison_resumes_to_the_same_results(tmp_path):
     after = json.loads((tmp_path / "out" / "results.json").read_text())["runs"]
     assert len(after) == 5
     assert after[:1] == before
+
+
+def test_a_run_that_diverges_after_a_good_epoch_says_where_its_model_is(capsys):
+    late = make_run("cfsgd", stopped="diverged", error="the loss is 9: try a smaller learning rate")
+    show_trained(make_results(late), Path("m"))
+    printed = capsys.readouterr().out
+    assert "cfsgd: the loss is 9" in printed
+    assert "model: m" in printed
+    with pytest.raises(DataError, match="the loss is 9"):
+        show_trained(make_results({**late, "best_epoch": None}), Path("m"))
+
+
+def test_options_that_an_optimizer_does_not_take_are_refused(tmp_path):
+    for command in ("train", "compare"):
+        named = "--optimizer" if command == "train" else "--optimizers"
+        told = error(command, *GENERATED, named, "cfadam", "--max-lr", 3, "--out", "m",
+                     cwd=tmp_path)  # fmt: skip
+        assert "--max-lr is for fasgd and cfsgd, not for cfadam" in told
 
 
 @pytest.mark.parametrize("model", ["fm", "deepfm"])

@@ -10,7 +10,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from freqsgd import CFSGD, FASGD
 from freqsgd.errors import DataError, DivergedError
 from freqsgd.nn import FM, DeepFM
-from freqsgd.optimizers import OPTIMIZERS, Rule
+from freqsgd.optimizers import CAPPED, OPTIMIZERS, Rule
 from freqsgd.recommender.engine import engine_for
 from freqsgd.recommender.predict import predictor_for
 from tests.recommender.slow import CASES, SlowFM
@@ -19,8 +19,9 @@ DECAY = {"weight_decay": 0.05, "weight_decay_power": 0.5}
 LINEAR = {**DECAY, "linear_lr_scale": 0.3, "linear_decay_scale": 3.0, "max_lr": 0.9}
 
 
-def rule_of(name, **options):
-    return Rule(name, CASES[name].lr, **options)
+def rule_of(name, *, max_lr=None, **options):
+    """A rule; the cap is for those that take one."""
+    return Rule(name, CASES[name].lr, max_lr=max_lr if name in CAPPED else None, **options)
 
 
 def samples(sizes, count, widths=None, seed=0):

@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 
 from freqsgd.errors import DataError, DivergedError
 from freqsgd.nn import CBOW, SkipGram
-from freqsgd.optimizers import OPTIMIZERS, Rule
+from freqsgd.optimizers import CAPPED, OPTIMIZERS, Rule
 from freqsgd.words.settings import TextSettings
 from freqsgd.words.softmax import SoftmaxEngine
 from tests.words.slow import SlowWords
@@ -38,8 +38,9 @@ def model_of(name, **options):
     return KINDS[name](WORDS, DIM, **options)
 
 
-def rule_of(name, **options):
-    return Rule(name, LR.get(name, 0.05), **options)
+def rule_of(name, *, max_lr=None, **options):
+    """A rule; the cap is for those that take one."""
+    return Rule(name, LR.get(name, 0.05), max_lr=max_lr if name in CAPPED else None, **options)
 
 
 def samples_of(name, paragraphs, full):

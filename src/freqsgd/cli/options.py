@@ -12,7 +12,7 @@ import typer
 
 from freqsgd.cli.app import UsageError
 from freqsgd.errors import DataError
-from freqsgd.optimizers import COUNTING, OPTIMIZERS, Rule
+from freqsgd.optimizers import CAPPED, COUNTING, OPTIMIZERS, Rule
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -164,14 +164,23 @@ def given(context: typer.Context) -> set[str]:
     }
 
 
-_COUNTING = ("halflife", "count", "dense_lr")
+_TAKEN_BY = {"max_lr": CAPPED, **dict.fromkeys(("halflife", "count", "dense_lr"), COUNTING)}
 
 
 def rule_of(context: typer.Context, optimizer: str, lr: str) -> Rule:
     """Make the rule of an optimizer; what only some optimizers take is left out for others."""
-    others = () if optimizer in COUNTING else _COUNTING
+    others = [name for name, takers in _TAKEN_BY.items() if optimizer not in takers]
     default = {name: getattr(Rule, name) for name in others}
     return made(Rule, context, optimizer=optimizer, lr=rate(lr), **default)
+
+
+def check_taken(context: typer.Context, optimizers: Sequence[str]) -> None:
+    """Refuse options that none of the optimizers takes."""
+    for name in sorted(given(context) & _TAKEN_BY.keys()):
+        if not set(_TAKEN_BY[name]) & set(optimizers):
+            raise DataError(
+                f"{name} is for {' and '.join(_TAKEN_BY[name])}, not for {', '.join(optimizers)}"
+            )
 
 
 def compared(text: str) -> tuple[str, ...]:

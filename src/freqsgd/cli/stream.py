@@ -202,13 +202,7 @@ def _parts(context: typer.Context) -> tuple[StreamOptions, Settings, Pass]:
 
 def _rules(context: typer.Context, lrs: Sequence[tuple[str, str]]) -> list[Rule]:
     """Return the rules of optimizers; those without a rate try several."""
-    names = [name for name, _ in lrs]
-    if not set(COUNTING) & set(names):
-        for name in ("halflife", "count", "dense_lr"):
-            if name in opt.given(context):
-                raise DataError(
-                    f"{name} is for {' and '.join(COUNTING)}, not for {', '.join(names)}"
-                )
+    opt.check_taken(context, [name for name, _ in lrs])
     if "auto" in dict(lrs).values():
         raise DataError(
             "--lr auto does not go with one pass: without --lr, freqsgd stream compare tries 5 "

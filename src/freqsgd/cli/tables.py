@@ -130,6 +130,7 @@ def train(
     """
     data, shared = _data(context), _settings(context)
     check_out(out, RUN, resume=resume)
+    opt.check_taken(context, [optimizer])
     rule, settings = _planned(context, data, shared, optimizer, lr, preset_name)
     results = trained(data, rule, settings, threads=threads, out=out, resume=resume)
     save_results(results, out)
@@ -161,6 +162,7 @@ def compare(
     """
     data, shared, names = _data(context), _settings(context), opt.compared(optimizers)
     lrs = opt.rates(lr, names)
+    opt.check_taken(context, names)
     plans = [_planned(context, data, shared, name, lrs[name], preset_name) for name in names]
     compare_and_report(
         data,

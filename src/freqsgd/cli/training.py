@@ -138,9 +138,9 @@ def save_results(results: dict[str, Any], out: Path) -> None:
 
 
 def show_trained(results: dict[str, Any], out: Path) -> None:
-    """Print the results of a single run, or raise if it diverged."""
+    """Print the results of a single run, or raise if it diverged and left no model."""
     for run in results["runs"]:
-        if run["stopped"] == "diverged":
+        if run["stopped"] == "diverged" and run.get("best_epoch") is None:
             raise DataError(run["error"])
     print_results(results)
     print(f"\nmodel: {out}")

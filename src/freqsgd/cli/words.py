@@ -18,7 +18,7 @@ from freqsgd.cli.training import (
     trained,
 )
 from freqsgd.errors import DataError
-from freqsgd.optimizers import CAPPED, Rule
+from freqsgd.optimizers import Rule
 from freqsgd.words.settings import LOSSES, TextSettings, check_rule
 from freqsgd.words.spec import TextOptions
 
@@ -196,7 +196,5 @@ def _rules(
             )
         rules.append(opt.rule_of(context, name, lr))
         check_rule(rules[-1], settings)
-    names = [rule.optimizer for rule in rules]
-    if context.params["max_lr"] is not None and not set(CAPPED) & set(names):
-        raise DataError(f"--max-lr is for {' and '.join(CAPPED)}, not for {', '.join(names)}")
+    opt.check_taken(context, [rule.optimizer for rule in rules])
     return rules

@@ -44,7 +44,8 @@ def with_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | Non
     if rule.lr is not None:
         return rule
     lr = find_lr(data, rule, settings, threads=threads)
-    return replace(rule, lr=lr, max_lr=CAP * lr if rule.max_lr is None else rule.max_lr)
+    capped = rule.facts.capped and rule.max_lr is None
+    return replace(rule, lr=lr, max_lr=CAP * lr if capped else rule.max_lr)
 
 
 def find_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | None = None) -> float:

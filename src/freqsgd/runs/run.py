@@ -171,7 +171,10 @@ class Run(ABC):
                 self._train()
         except DivergedError as error:
             self.record["stopped"] = "diverged"
-            self.record["error"] = f"{error}{self._place(error.step)}: try a smaller learning rate"
+            less = " or weight decay" if self.rule.weight_decay > 0 else ""
+            self.record["error"] = (
+                f"{error}{self._place(error.step)}: try a smaller learning rate{less}"
+            )
             self._end_diverged()
             if self.agreed(self._interrupt.came):  # before the loss was seen
                 raise InterruptedFitError from None

@@ -188,7 +188,7 @@ def read_header(path: Path, form: TextFormat) -> Header:
     with open_text(path) as file:
         for rows in whole_rows(path, file, form, _FIRST_BYTES, fast=False):
             return find_header(path, rows, form)
-    raise DamagedFileError(f"{path}: the file is empty; write it again")
+    raise DamagedFileError(f"{path}: the file is empty")
 
 
 def find_header(path: Path, rows: Rows, form: TextFormat, columns: Sequence[str] = ()) -> Header:
@@ -293,7 +293,7 @@ class TextReader(Reader):
                     skipped = header.rows
                 yield self._parse(rows, skipped, header, columns, raw)
         if header is None:
-            raise DamagedFileError(f"{path}: the file is empty; write it again")
+            raise DamagedFileError(f"{path}: the file is empty")
 
     def _parse(
         self, rows: Rows, skipped: int, header: Header, columns: list[str], raw: list[str]
