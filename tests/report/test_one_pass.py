@@ -65,6 +65,15 @@ def scored(**nes: float | None) -> dict[str, Any]:
         ("auc", "auc"),
     ],
 )
+def test_lines_of_fewer_than_three_windows_are_not_drawn(tmp_path):
+    over_the_run = {"window-ne", "lifetime-ne", "difference", "calibration", "auc"}
+    results = make_one_pass(*map(make_streamed, ("cfsgd", "adagrad")))
+    for run in results["runs"]:
+        run["windows"] = run["windows"][:2]
+    assert not over_the_run & charts(results).keys()
+    assert "2 windows make no lines to draw" in elements(results, tmp_path).text
+
+
 def test_lines_hold_every_number_of_every_window(name, key):
     results = make_one_pass()
     chart = charts(results)[name]
