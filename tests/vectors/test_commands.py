@@ -36,7 +36,9 @@ def test_export_writes_files_and_says_which(folders, freqsgd, tmp_path, format):
     for path, size in told.items():
         number, unit = size.split()
         written = Path(path).stat().st_size
-        assert float(number) * {"B": 1, "kB": 1e3, "MB": 1e6}[unit] == pytest.approx(written, rel=0.06)
+        assert float(number) * {"B": 1, "kB": 1e3, "MB": 1e6}[unit] == pytest.approx(
+            written, rel=0.06
+        )
     size = (tmp_path / "file").stat().st_size
     message = freqsgd(*command, fails=True)
     assert "exists already" in message

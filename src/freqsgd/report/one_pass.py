@@ -49,7 +49,6 @@ MEANING = (
 SCORED = "Each batch was scored before it was learned."
 SETTLED = 0.2  # of the examples: what lies before them may be cut off, being far worse
 DEEPEST = 0.05  # NE above the best of an optimizer's rates that is shown
-LEAST_WINDOWS = 3  # that make a line over the run
 LEAST_SPAN = 1e-4  # of an axis of scores
 
 Courses = Mapping[str, Sequence[Point]]  # by label of the run
@@ -248,9 +247,8 @@ def _caveats(found: OnePass) -> Iterator[str]:
     for run in found.runs:
         seen = run.examples or (run.windows[-1].examples if run.windows else 0)
         yield from cut_short(run, count_of(seen, "example") if seen else "")
-    most = max(len(run.windows) for run in found.runs)
-    if 0 < most < LEAST_WINDOWS:
-        yield f"{count_of(most, 'window')} make no lines to draw: a smaller --window gives more."
+    if max(len(run.windows) for run in found.runs) == 1:
+        yield "One window makes no lines to draw: a smaller --window gives more."
     if len(found.runs) > 1:
         yield (
             "Each optimizer ran once at the rate shown, on the same examples in the same order: "
@@ -341,7 +339,7 @@ def _window_charts(
     def show(value: float) -> str:
         return format(value, form).replace("-", "\N{MINUS SIGN}")
 
-    if max(map(len, courses.values()), default=0) < LEAST_WINDOWS:
+    if max(map(len, courses.values()), default=0) < 2:
         return []
     last = max(course[-1].at for course in courses.values() if course)
     spans = {run: _span(course, SETTLED * last) for run, course in courses.items() if course}
