@@ -1,5 +1,5 @@
 # The two commands of the README, each of which works on a fresh machine:
-#   make demo   install the package and compare four optimizers on generated data
+#   make demo   install the package and compare five optimizers on generated data
 #   make test   install what development needs, then lint, check types, build the documentation
 #               and run all tests
 PYTHON ?= python3

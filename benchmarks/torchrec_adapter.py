@@ -5,8 +5,9 @@
 26 tables x 1 million rows x 20 (16 for vectors and a linear weight, filled up to a multiple of 4),
 a batch of 65,536 over all ranks, ids by Zipf's law, rows sharded over 1 and over 2 ranks on this
 machine, which has its cores divided among them. A step is forward, loss and backward, which
-updates the tables. EXACT_SGD, COUNTER_SGD alone and COUNTER_SGD with TableRates.step() take the
-same batches in turn, round after round; figures are medians in milliseconds and their ratios.
+updates the tables. EXACT_SGD, COUNTER_SGD alone, COUNTER_SGD with TableRates.step() and that with
+scale="adam" take the same batches in turn, round after round; figures are medians in milliseconds
+and their ratios.
 """
 
 from __future__ import annotations
@@ -56,15 +57,14 @@ class Model(nn.Module):
         return self.tables(features).values().sum(1) + self.bias
 
 
-def plain(rows: int) -> nn.Module:
-    """Sharded as :func:`freqsgd.torchrec.sharding.shard` does it, with EXACT_SGD."""
+def plain(model: nn.Module, optimizer: str, lr: float) -> nn.Module:
+    """Sharded as :func:`freqsgd.torchrec.sharding.shard` does it, with an optimizer of FBGEMM."""
     from fbgemm_gpu.split_embedding_configs import EmbOptimType
     from torchrec.distributed import DistributedModelParallel
     from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
 
-    kernel = {"optimizer": EmbOptimType.EXACT_SGD, "learning_rate": LR}
+    kernel = {"optimizer": EmbOptimType[optimizer], "learning_rate": lr}
     sharders = [EmbeddingBagCollectionSharder(fused_params=kernel)]
-    model = Model(rows)
     tables = dict(model.tables.named_parameters(prefix="tables"))
     plan = make_plan(model, tables, "row-wise", sharders)
     return DistributedModelParallel(model, device=torch.device("cpu"), plan=plan, sharders=sharders)
@@ -86,21 +86,26 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
         for ids in zipf_batches(options.batch, BATCHES, options.rows, TABLES)
     ]
     labels = torch.zeros(options.batch // world)
-    sgd, counter = plain(options.rows), shard(Model(options.rows), lr=LR)
-    rates = TableRates(counter, LR)
+    sgd = plain(Model(options.rows), "EXACT_SGD", LR)
+    counter, scaled = (shard(Model(options.rows), lr=LR) for _ in range(2))
+    rates, adams = TableRates(counter, LR), TableRates(scaled, LR, scale="adam")
 
     def learn(model: nn.Module, features: Any) -> None:
         out = model(features)
         nn.functional.binary_cross_entropy_with_logits(out, labels).backward()
 
-    def adapted(features: Any) -> None:
-        rates.step()
-        learn(counter, features)
+    def adapted(rates: TableRates, model: nn.Module) -> Callable[[Any], None]:
+        def step(features: Any) -> None:
+            rates.step()
+            learn(model, features)
+
+        return step
 
     contenders: dict[str, Callable[[Any], None]] = {
         "EXACT_SGD": lambda features: learn(sgd, features),
         "COUNTER_SGD alone": lambda features: learn(counter, features),
-        "COUNTER_SGD and TableRates": adapted,
+        "COUNTER_SGD and TableRates": adapted(rates, counter),
+        'TableRates(scale="adam")': adapted(adams, scaled),
     }
     times: dict[str, list[float]] = defaultdict(list)
     for number in range(WARM_UP + options.rounds):
@@ -118,10 +123,11 @@ def report(medians: dict[str, float], options: argparse.Namespace) -> None:
     for name, spent in medians.items():
         speed = options.batch / spent / 1e3
         print(f"{name:30}{spent:9.1f} ms{speed:8.2f} million examples/s")
-    sgd, kernel, adapted = medians.values()
+    sgd, kernel, adapted, scaled = medians.values()
     print(f"kernel: COUNTER_SGD alone / EXACT_SGD = {kernel / sgd:.3f}")
     print(f"adapter: with TableRates / without = {adapted / kernel:.3f}")
-    print(f"both: COUNTER_SGD and TableRates / EXACT_SGD = {adapted / sgd:.3f}", flush=True)
+    print(f"both: COUNTER_SGD and TableRates / EXACT_SGD = {adapted / sgd:.3f}")
+    print(f'scale="adam": with it / without = {scaled / adapted:.3f}', flush=True)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from freqsgd.errors import DataError
-from freqsgd.files import check_apart, check_target, read_json, write_whole, writing
+from freqsgd.files import check_target, read_json, write_whole, writing
 
 
 def names(folder):
@@ -165,31 +165,6 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path):
     assert said.stdout == f"cannot write {tmp_path / 'file'}: File too large\n"
     assert (tmp_path / "file").read_bytes() == b"old"
     assert names(tmp_path) == ["file"]
-
-
-@pytest.mark.parametrize(
-    ("source", "refused"),
-    [
-        ("out/tokens.parquet", True),
-        ("out/models/cfsgd/tokens.parquet", True),
-        ("out", True),
-        ("out/clicks.parquet", False),
-        ("tokens.parquet", False),
-        (".", False),
-    ],
-)
-def test_data_in_the_folder_of_results_is_not_called_like_them(tmp_path, source, refused):
-    for file in ("out/tokens.parquet", "out/clicks.parquet", "tokens.parquet"):
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-        (tmp_path / file).touch()
-    if source.startswith("out/models"):
-        (tmp_path / source).parent.mkdir(parents=True)
-        (tmp_path / source).touch()
-    if refused:
-        with pytest.raises(DataError, match=r"tokens\.parquet is read, and .* another --out"):
-            check_apart(tmp_path / "out", ["tokens.parquet"], [tmp_path / source])
-    else:
-        check_apart(tmp_path / "out", ["tokens.parquet"], [tmp_path / source])
 
 
 @pytest.mark.parametrize(

@@ -41,5 +41,4 @@ def refuse_options(options: Any, where: str, *names: str) -> None:
     defaults = {field.name: field.default for field in fields(options)}
     for name in names:
         if getattr(options, name) != defaults[name]:
-            flag = name.replace("path", "data").replace("_", "-")
-            raise DataError(f"--{flag} does not go with {where}")
+            raise DataError(f"{name} does not go with {where}")

@@ -121,23 +121,6 @@ def check_target(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> Non
         raise DataError(f"cannot write {path}: no permission to write in {folder}")
 
 
-def check_apart(folder: Path, names: Iterable[str], inputs: Iterable[Path]) -> None:
-    """Refuse a folder of results in which a file that is read would be replaced.
-
-    Args:
-        folder: of the results
-        names: of the files that are written there or in folders below
-        inputs: files, and folders of files, that are read
-    """
-    names = set(names)
-    for each in inputs:
-        for file in each.glob("*.parquet") if each.is_dir() else [each]:  # others are not read
-            if file.name in names and file.is_file() and _real(file).is_relative_to(_real(folder)):
-                raise DataError(
-                    f"{file} is read, and {folder} would get a file of this name: use another --out"
-                )
-
-
 def is_stream(path: Path) -> bool:
     """Tell whether a path is written into, not replaced.
 

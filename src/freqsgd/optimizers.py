@@ -10,7 +10,7 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from freqsgd.rates import RateLaw, check_counting
+from freqsgd.rates import AdamLaw, RateLaw, check_counting
 
 __all__ = [
     "OPTIMIZERS",
@@ -46,6 +46,23 @@ class State:
 
 
 @dataclass(frozen=True)
+class Search:
+    """Ranges in which a search looks for settings.
+
+    Args:
+        typical_decay: weight decay of an occurrence of a typical token
+        decay_power: how it follows frequency
+        linear_lr: rate of linear weights, times that of vectors
+        linear_decay: decay of linear weights, likewise
+    """
+
+    typical_decay: tuple[float, float] = (3e-4, 0.1)
+    decay_power: tuple[float, float] = (0.5, 1.0)
+    linear_lr: tuple[float, float] = (0.1, 1.0)
+    linear_decay: tuple[float, float] = (0.5, 5.0)
+
+
+@dataclass(frozen=True)
 class Style:
     """How a line of a chart is drawn: its colour on white and on black, dash and marker."""
 
@@ -76,10 +93,10 @@ class Optimizer:
         words_kernel: branch of the kernel of words with negative sampling; None: it has none
         softmax: class that trains words with a softmax; None: there is none
         word_decay: word vectors may have weight decay
-        network: class that trains the network of DeepFM
+        network: class of torch that trains the network of DeepFM
         eps: keeps divisions by a root defined
         lr: rate that serves without a search; None: it is to be found
-        typical_decay: where a search looks for the weight decay of a typical token's occurrence
+        search: where a search looks for the other settings
         rates_of: optimizer whose preset rates and search of a rate it shares
         lr_start: where :func:`~freqsgd.recommender.find_lr.find_lr` begins
         lr_share: part of the rate that lowers the loss most in a few steps, for a whole run
@@ -104,10 +121,10 @@ class Optimizer:
     words_kernel: int | None = None
     softmax: str | None = None
     word_decay: bool = True
-    network: str = "CFSGD"
+    network: str = "SGD"
     eps: float = 0.0
     lr: float | None = None
-    typical_decay: tuple[float, float] = (3e-4, 0.1)
+    search: Search = Search()
     rates_of: str | None = None
     lr_start: float | None = None
     lr_share: float | None = None
@@ -186,10 +203,12 @@ _REGISTRY = (
         State("one counter per row, one number per column", column=1),
         counts=True,
         kernel=CFADAM,
+        words_kernel=CFADAM,
+        softmax="CFAdam",
         network="AdamW",
         eps=1e-8,
         lr=1e-3,
-        typical_decay=(10.0, 1e4),
+        search=Search((10.0, 3000.0), (0.5, 1.5), linear_lr=(0.25, 4.0), linear_decay=(0.01, 2.0)),
         grid=(0.0003, 0.001, 0.003, 0.01, 0.03),
         style=Style("#8100d6", "#b555f5", "dashes", "cross"),
     ),
@@ -270,7 +289,8 @@ class Rule:
         optimizer: a key of :data:`OPTIMIZERS`
         lr: learning rate; None to let :func:`~freqsgd.recommender.find_lr.find_lr` find it
         weight_decay: strength of the L2 penalty
-        weight_decay_power: how the law spreads it over frequencies; 1 is ordinary L2
+        weight_decay_power: how the law spreads it over frequencies; 1 is ordinary L2, for cfadam
+            the decay of AdamW
         max_lr: cap on the rate of a row, for fasgd and cfsgd
         linear_lr_scale: learning rate of linear weights, times that of the vectors
         linear_decay_scale: weight decay of linear weights, times that of the vectors
@@ -337,14 +357,11 @@ class Rule:
     @property
     def law(self) -> RateLaw:
         """The rate law; sgd is the law of power 0. A rate that is yet to be found is 0."""
+        decay = self.weight_decay, self.weight_decay_power
+        if self.facts.kernel == CFADAM:
+            return AdamLaw(self.lr or 0.0, 0.5, None, *decay)
         capped = self.facts.capped and self.max_lr != math.inf
-        return RateLaw(
-            lr=self.lr or 0.0,
-            power=self.facts.power,
-            max_lr=self.max_lr if capped else None,
-            weight_decay=self.weight_decay,
-            weight_decay_power=self.weight_decay_power,
-        )
+        return RateLaw(self.lr or 0.0, self.facts.power, self.max_lr if capped else None, *decay)
 
     def dense_rate(self, batch_size: int) -> float:
         """The rate of weights that every sample touches: the bias, a network."""

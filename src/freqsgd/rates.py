@@ -36,7 +36,7 @@ import math
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -94,6 +94,7 @@ class RateLaw:
     max_lr: float | None = None
     weight_decay: float = 0.0
     weight_decay_power: float = 1.0
+    _powers: ClassVar[dict[str, float]] = {"power": 1.0, "weight_decay_power": 1.0}  # at most
 
     def __post_init__(self) -> None:
         for name in ("lr", "power", "max_lr", "weight_decay", "weight_decay_power"):
@@ -104,10 +105,10 @@ class RateLaw:
             value = getattr(self, name)
             if not 0.0 <= value < math.inf:
                 raise ValueError(f"{name} must be a finite number >= 0, got {value}")
-        for name in ("power", "weight_decay_power"):
+        for name, most in self._powers.items():
             value = getattr(self, name)
-            if not 0.0 <= value <= 1.0:
-                raise ValueError(f"{name} must lie in [0, 1], got {value}")
+            if not 0.0 <= value <= most:
+                raise ValueError(f"{name} must lie in [0, {most:g}], got {value}")
         if not self.cap > 0.0:
             raise ValueError(f"max_lr must be > 0 (or None for no cap), got {self.max_lr}")
 
@@ -132,7 +133,8 @@ class AdamLaw(RateLaw):
     Args:
         lr: learning rate, as in Adam
         weight_decay: strength of the decoupled weight decay, as in AdamW
-        weight_decay_power: how decay is spread over frequencies; 1 treats all rows alike
+        weight_decay_power: how decay is spread over frequencies; 1 treats all rows alike, as AdamW,
+            and 1.5 is hardest on rare rows, as the L2 penalty of Adam
         beta2: decay of the second moments
         eps: added to their roots
         clip: bound on a step, in units of Adam's step for a row as frequent; None for no bound
@@ -141,6 +143,7 @@ class AdamLaw(RateLaw):
     beta2: float = 0.999
     eps: float = 1e-8
     clip: float | None = 3.0
+    _powers: ClassVar[dict[str, float]] = {"power": 1.0, "weight_decay_power": 1.5}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -163,7 +166,7 @@ class AdamLaw(RateLaw):
         """Return the second moments after a step whose squares sum to ``squares``."""
         return self.beta2 * s + (1 - self.beta2) * squares
 
-    def scale(self, s: Any, steps: int) -> Any:
+    def scale(self, s: Any, steps: Any) -> Any:
         """Return what each column is multiplied by, given the second moments after ``steps``."""
         return 1 / ((s / (1 - self.beta2**steps)) ** 0.5 + self.eps)
 

@@ -242,7 +242,7 @@ CASES = {
     ),
     "a scale that floats do not hold": Case(
         f"train --data clicks.csv --label click --features user --init-scale 1e300 {_OUT}",
-        ("init_scale", "at most 1e6"),
+        ("error: --init-scale must be", "at most 1e6"),
     ),
     "an unknown option": Case("train --lable click", ("--lable; did you mean --label?",)),
     "an option of other programs": Case("train --learning-rate 1", ("did you mean --lr?",)),
@@ -276,9 +276,48 @@ CASES = {
     ),
     "a model over its data": Case(
         "train --data d/tokens.parquet --label click --features user --out d",
-        ("tokens.parquet is read", "another --out"),
+        ("d holds tokens.parquet, and no result of freqsgd", "new or empty (--out)"),
         "d/tokens.parquet",
     ),
+    **{
+        f"{command.split(' --')[0]} into a folder of the user's own": Case(
+            f"{command} --out days",
+            ("days holds day-0.csv, and no result of freqsgd", "new or empty (--out)"),
+            "days/day-0.csv",
+        )
+        for command in (
+            "train --lr 1",
+            "compare",
+            "tune --trials 1",
+            "stream train --lr 1",
+            "stream compare",
+            "words train --data text.txt",
+            "words compare --data text.txt",
+            "inspect --data new.csv",
+            "theory --users 2",
+            "convert model",
+        )
+    },
+    "resuming in a folder of the user's own": Case(
+        "train --lr 1 --resume --out days", ("days holds day-0.csv, and no",), "days/day-0.csv"
+    ),
+    "generating into a folder of the user's own": Case(
+        "stream generate --out words", ("words is not empty: name a new folder",)
+    ),
+    "the paper into a folder of the user's own": Case(
+        "paper --out words", ("words holds other things", "another --out")
+    ),
+    **{
+        f"{command.split(' --')[0]} over a model": Case(
+            f"{command} --out model", ("model holds the run of a model, not", "another --out")
+        )
+        for command in (
+            "compare --resume",
+            "tune --trials 1 --resume",
+            "inspect --data new.csv",
+            "theory --force",
+        )
+    },
     **{
         f"an empty --out of {command.split()[0]}": Case(
             f"{command} --out ''", ("--out is empty: name a file or folder",)

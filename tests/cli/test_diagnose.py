@@ -21,4 +21,4 @@ def test_a_diagnosed_comparison_prints_what_it_found_and_resumes_to_the_same(tmp
     check_lossless(results, Results)
     assert all(len(run["diagnosis"]["gradients"]) == 3 for run in results["runs"])
     refused = error("compare", *GENERATED, "--out", "out", "--resume", cwd=tmp_path)
-    assert "written with diagnose True" in refused
+    assert "written with --diagnose True" in refused

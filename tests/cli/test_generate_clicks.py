@@ -54,7 +54,7 @@ def test_defaults_are_those_of_the_small_preset(tmp_path: Path) -> None:
     [
         (["--features", "0"], "the number of features must be at least 1"),
         (["--smallest", "50", "--largest", "20"], "the largest size must be at least 50"),
-        (["--base-rate", "1.2"], "base rate must be between"),
+        (["--base-rate", "1.2"], "--base-rate must be between"),
         (["--largest", "2000000000"], "that can be numbered"),
     ],
 )

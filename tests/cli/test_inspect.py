@@ -25,10 +25,10 @@ def test_a_table_and_files(tmp_path, run):
     (tmp_path / "clicks.csv").write_text("\n".join(["click,user,shop", *rows]))
     given = ["--data", "clicks.csv", "--label", "click", "--dim", 8, "--out", "out"]
     done = run(*given)
-    assert "clicks has 1,000 rows, 2 fields and 57 tokens" in done.out
+    assert "clicks has 1,000 rows, 2 fields and 57 tokens." in done.out
     assert re.search(r"user +50 +0% +50.0 .* - .* x \(20\)", done.out)
-    for topic in ("Columns", "Promise", "Corollary", "Memory", "Learning rate"):
-        assert f"\n{topic}  " in done.out
+    for topic in ("Columns", "SGD's bound over", "Optimizer state of CF-SGD", "Learning rates"):
+        assert f"\n- {topic}" in done.out
     assert max(map(len, done.out.splitlines())) <= 100
     out = tmp_path / "out"
     document = json.loads((out / "inspect.json").read_text())
@@ -36,7 +36,11 @@ def test_a_table_and_files(tmp_path, run):
     assert [field["name"] for field in document["fields"]] == ["user", "shop"]
     assert "<html" in (out / "inspect.html").read_text()
     assert list(out.glob("*.png"))
-    run("--dataset", "zipf-text", "--out", "out")
+    again = ["--dataset", "zipf-text", "--out", "out"]
+    assert "write out/inspect.json: it exists already; use --force" in run(*again, code=2).err
+    run(*again, "--force")
+    page = ["--text", "--data", "out/inspect.html", "--out", "out", "--force"]
+    assert "out/inspect.html is an input" in run(*page, code=2).err
     assert json.loads((out / "inspect.json").read_text())["dataset"]["name"] == "zipf-text"
 
 
@@ -139,16 +143,3 @@ def test_as_a_process_of_its_own(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "freqsgd: error: none.csv: there is no such file or folder\n"
-
-
-@pytest.mark.parametrize("name", ["inspect.json", "inspect.html"])
-def test_files_of_others_are_not_replaced(tmp_path, run, name):
-    (tmp_path / "x.csv").write_text("a,b\n" + "1,2\n3,4\n" * 20)
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / name).write_text("mine")
-    done = run("--data", "x.csv", "--out", "out", code=2)
-    assert f"out/{name} was not written by this command" in done.err
-    assert (tmp_path / "out" / name).read_text() == "mine"
-    (tmp_path / "out" / name).unlink()
-    for _ in range(2):  # its own files are replaced
-        run("--data", "x.csv", "--out", "out")

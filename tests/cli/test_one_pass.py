@@ -115,10 +115,10 @@ def test_compare_writes_results_report_and_the_best_models(days, command, tmp_pa
     printed = command("stream", "compare", *QUICK, "--data", days / "parquet", "--lr", "sgd=3",
                       "--halflife", 5000, "--out", "out")  # fmt: skip
     results = results_of(tmp_path / "out")
-    names = ["cfsgd", "adagrad", "rowwise-adagrad", "sgd"]
+    names = ["cfsgd", "cfadam", "adagrad", "rowwise-adagrad", "sgd"]
     assert [run["optimizer"] for run in results["runs"]] == names
-    assert [len(run["search"]) for run in results["runs"]] == [5, 5, 5, 1]
-    assert [run["halflife"] for run in results["runs"]] == [5000, None, None, None]
+    assert [len(run["search"]) for run in results["runs"]] == [5, 5, 5, 5, 1]
+    assert [run["halflife"] for run in results["runs"]] == [5000, None, None, None, None]
     for run in results["runs"]:
         tried = {each["lr"]: each["train_ne"] for each in run["search"] if each["error"] is None}
         assert run["train_ne"] == tried[run["lr"]] == min(tried.values())
@@ -214,13 +214,13 @@ def test_tables_that_do_not_fit_are_refused_with_the_arithmetic(
         (["--lr", "auto"], "compare tries 5 rates"),
         (["--lr", "cfsgd=0"], "--lr 0 would learn nothing"),
         (["--window", "0"], "window must be at least 1"),
-        (["--checkpoint-examples", "0"], "checkpoint_examples must be at least 1"),
+        (["--checkpoint-examples", "0"], "--checkpoint-examples must be at least 1"),
         (["--halflife", "0"], "halflife"),
         (["--halflife", "9", "--optimizers", "sgd"], "--halflife is for cfsgd"),
         (["--count", "day"], "count must be 'occurrence' or 'batch', got 'day'"),
         (["--count", "batch", "--halflife", "9"], "halflife is in samples"),
         (["--count", "batch", "--optimizers", "sgd"], "--count is for cfsgd"),
-        (["--dense-lr", "1"], "dense_lr needs count 'batch'"),
+        (["--dense-lr", "1"], "--dense-lr needs count 'batch'"),
         (["--dense-lr", "1", "--optimizers", "sgd"], "--dense-lr is for cfsgd"),
         (["--dataset", "criteo"], "'criteo' is no stream"),
         (["--data", ""], "--data is empty: name a file or folder"),

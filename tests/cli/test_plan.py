@@ -81,6 +81,9 @@ def test_what_is_no_whole_number_is_refused(text: str) -> None:
 def test_the_issue_of_many_hosts_is_told_in_a_table() -> None:
     told = run("plan --features 800 --rows 1e8 --dim 64 --batch-size 65536 --host-memory 1T")
     assert "800 features, 80,000,000,000 rows in all" in told
+    assert "weights 21.8 TB in TorchRec, whose rows of 65 numbers are padded to 68\n" in told
+    assert "one process of freqsgd, without padding, would take 21.1 TB, which does not" in told
+    assert "counter-sgd: FBGEMM's COUNTER_SGD, which is cfsgd counting batches" in told
     assert "counter-sgd      three floats per row            12  960.0 GB       22.7 TB" in told
     assert "sent by each of 27 hosts in a step" in told
     assert "freqsgd bench measures the rates that are missing" in told

@@ -58,11 +58,11 @@ def test_compare_prints_a_table_and_writes_results_report_and_models(
     for word in ("train loss", "val loss", "tail loss", "WordSim", "words/s", "report.html"):
         assert word in printed
     told = results(tmp_path / "out")
-    assert [run["optimizer"] for run in told["runs"]] == ["sgd", "cfsgd", "adam"]
-    assert [run["lr"] for run in told["runs"]] == [1.0, 1.0, 0.025]
+    assert [run["optimizer"] for run in told["runs"]] == ["sgd", "cfsgd", "cfadam", "adam"]
+    assert [run["lr"] for run in told["runs"]] == [1.0, 1.0, 0.025, 0.025]
     check_lossless(told, Results)
     assert "<html" in (tmp_path / "out" / "report.html").read_text()
-    for name in ("sgd", "cfsgd", "adam"):
+    for name in ("sgd", "cfsgd", "cfadam", "adam"):
         load_words(tmp_path / "out" / "models" / name)
 
 
@@ -88,9 +88,10 @@ def test_results_have_the_keys_that_are_documented(freqsgd, tmp_path):
     }  # fmt: skip
 
 
-def test_by_default_negative_sampling_compares_sgd_and_cfsgd(freqsgd, tmp_path):
+def test_by_default_negative_sampling_compares_three(freqsgd, tmp_path):
     freqsgd("words", "compare", *NEGATIVE, "--out", "out")
-    assert [run["optimizer"] for run in results(tmp_path / "out")["runs"]] == ["sgd", "cfsgd"]
+    names = [run["optimizer"] for run in results(tmp_path / "out")["runs"]]
+    assert names == ["sgd", "cfsgd", "cfadam"]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +133,7 @@ def test_options_reach_the_text_the_rule_and_the_settings(freqsgd, tmp_path):
     [(SOFTMAX, signal.SIGINT, 130), (NEGATIVE, signal.SIGKILL, -signal.SIGKILL)],
 )
 def test_an_interrupted_command_goes_on_to_the_same_results(options, how, code, freqsgd, tmp_path):
-    longer = ["words", "compare", *options, "--optimizers", "sgd,cfsgd"]
+    longer = ["words", "compare", *options, "--optimizers", "sgd,cfsgd,cfadam"]
     longer += ["--epochs", 12, "--batch-size", 9]
     command = [sys.executable, "-m", "freqsgd", *map(str, longer), "--checkpoint-steps", "5"]
     child = subprocess.Popen([*command, "--out", "cut"], stderr=subprocess.PIPE, text=True)
@@ -164,7 +165,7 @@ def test_resuming_with_other_options_or_another_text_is_refused(freqsgd, tmp_pat
     before = results(tmp_path / "out")["command"]
     freqsgd(*again)
     assert results(tmp_path / "out")["command"] == before
-    assert "window 2, now window is 3" in freqsgd(*again, "--window", 3, code=2)
+    assert "--window 2, now --window is 3" in freqsgd(*again, "--window", 3, code=2)
     (tmp_path / "text.txt").write_text("\n".join(zipf_text(4000, 100, seed=7)))
     assert "the data has changed" in freqsgd(*again, code=2)
 
@@ -181,7 +182,7 @@ def test_resuming_with_other_options_or_another_text_is_refused(freqsgd, tmp_pat
         ([*SOFTMAX, "--loss", "hinge"], "unknown loss 'hinge'; known: softmax, negative"),
         ([*SOFTMAX, "--negatives", 3], "--negatives does not go with --loss softmax"),
         ([*NEGATIVE, "--max-norm", 1], "--max-norm does not go with --loss negative"),
-        ([*NEGATIVE, "--weight-decay", 0.1], "weight_decay does not go with the loss negative"),
+        ([*NEGATIVE, "--weight-decay", 0.1], "--weight-decay does not go with the loss negative"),
         ([*NEGATIVE, "--weight-decay-power", 0.5], "power does not go with --loss negative"),
         (["--model", "cbow", "--data", ""], "--data is empty: name a file or folder"),
         ([*SOFTMAX, "--test-data", ""], "--test-data is empty: name a file or folder"),
@@ -189,7 +190,7 @@ def test_resuming_with_other_options_or_another_text_is_refused(freqsgd, tmp_pat
         ([*SOFTMAX, "--lr", "fast"], "--lr takes a number or auto, not 'fast'"),
         ([*SOFTMAX, "--dim", 0], "dim must be at least 1"),
         ([*SOFTMAX, "--windows", "half"], "windows must be full or all"),
-        ([*SOFTMAX, "--lr-decay", "cosine"], "lr_decay must be constant, linear or epochs"),
+        ([*SOFTMAX, "--lr-decay", "cosine"], "--lr-decay must be constant, linear or epochs"),
         ([*SOFTMAX, "--windowz", 3], "No such option: --windowz"),
         ([*SOFTMAX, "--data", "none.txt"], "none.txt"),
         ([*SOFTMAX, "--window", 90], "a smaller window"),

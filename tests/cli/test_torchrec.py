@@ -168,8 +168,8 @@ def test_ranks_with_different_options_are_refused(days: Path, tmp_path: Path) ->
         assert code == 2
         where = " on rank 1" * rank
         assert said == (
-            f"freqsgd: error{where}: batch_size is 50 on rank 0 and 60 on rank 1: start all ranks "
-            "with the same options\n"
+            f"freqsgd: error{where}: --batch-size is 50 on rank 0 and 60 on rank 1: start all "
+            "ranks with the same options\n"
         )
     assert not (tmp_path / "m").exists()
 
@@ -177,15 +177,15 @@ def test_ranks_with_different_options_are_refused(days: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"max_lr": 3}, "kernel has no max_lr (--max-lr): leave it out and take a smaller lr"),
-        ({"weight_decay": 1e-5}, "no weight_decay (--weight-decay) of rows"),
-        ({"linear_lr_scale": 0.5}, "no linear_lr_scale (--linear-lr-scale): leave it at 1"),
+        ({"max_lr": 3}, "kernel has no --max-lr: leave it out and take a smaller lr"),
+        ({"weight_decay": 1e-5}, "no --weight-decay of rows"),
+        ({"linear_lr_scale": 0.5}, "no --linear-lr-scale: leave it at 1"),
         ({"count": "occurrence", "lr": 1},
          "add --count batch; coming from --lr 1, start from --lr 7.07, which is 1 * sqrt(50)"),
         ({"count": "occurrence", "halflife": 100, "lr": 1}, "add --count batch"),
         ({"halflife": 100}, "halflife is in samples, which count 'batch' does not count"),
         ({"count": "occurrence", "optimizer": "adagrad"},
-         "no optimizer 'adagrad' (--optimizer): take cfsgd, or train in one process"),
+         "no optimizer 'adagrad': take cfsgd, or train in one process"),
         ({"optimizer": "adagrad"}, "--count is for cfsgd, not for adagrad"),
         ({"engine": "spark"}, "unknown engine 'spark'; known: freqsgd, torchrec"),
         ({"engine": "freqsgd", "sharding": "row-wise"}, "--sharding needs --engine torchrec"),

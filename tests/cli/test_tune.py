@@ -47,7 +47,7 @@ def test_tune_writes_results_report_and_models_and_goes_on_after_ctrl_c(tmp_path
     assert len(lines) == 6
     assert all("val AUC 0." in line or "diverged" in line for line in lines)
     assert " left" in lines[-1]
-    assert "Learning rates that do well" in (tmp_path / "whole" / "report.html").read_text()
+    assert "Good learning rates" in (tmp_path / "whole" / "report.html").read_text()
     for name in ("cfsgd", "rowwise-adagrad"):
         (folder,) = (tmp_path / "whole" / "models").glob(f"{name}-trial-*-seed-0")
         load_model(folder)
@@ -115,7 +115,7 @@ def test_results_are_never_without_their_command(command, tmp_path, monkeypatch)
 
 def test_resuming_what_is_not_there_is_told(tmp_path):
     options = ["--optimizers", "cfsgd", "--trials", "1", "--out", str(tmp_path), "--resume"]
-    told = f"{tmp_path} holds no search to go on with: a new one starts"
+    told = f"{tmp_path} holds nothing to resume: this run begins anew"
     assert told in CliRunner().invoke(app, ["tune", *GENERATED, *options]).stderr
     assert told not in CliRunner().invoke(app, ["tune", *GENERATED, *options]).stderr
 

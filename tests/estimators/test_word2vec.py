@@ -35,11 +35,13 @@ def fitted():
     return Word2Vec(**SMALL).fit(sentences())
 
 
+@pytest.mark.parametrize("optimizer", ["cfsgd", "cfadam"])
 @pytest.mark.parametrize("loss", ["softmax", "negative"])
 @pytest.mark.parametrize("model", ["skipgram", "cbow"])
-def test_words_in_like_places_become_alike(model, loss):
-    rates = {"lr": 0.01, "max_lr": 0.1} if loss == "negative" else {}
-    words = Word2Vec(**SMALL, **rates, model=model, loss=loss, epochs=20).fit(sentences())
+def test_words_in_like_places_become_alike(model, loss, optimizer):
+    given = {"lr": 0.01, "max_lr": 0.1} if (loss, optimizer) == ("negative", "cfsgd") else {}
+    words = Word2Vec(**SMALL, **given, model=model, loss=loss, optimizer=optimizer, epochs=20)
+    words.fit(sentences())
     for group in (ANIMALS, FOODS):
         first, *others = group
         assert {near.token for near in words.most_similar(first, top=2)} == set(others)

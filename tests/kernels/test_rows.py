@@ -77,3 +77,21 @@ def test_a_lookup_with_padding(dim, pooled):
     np.testing.assert_allclose(out, expected)
     ids[250, 1] = 4
     assert lookup.gather(weight, ids, starts, sizes, 3, pooled, out, 2) == 250 * 2 + 1
+
+
+@pytest.mark.parametrize("length", [1, 2, 2047, 2048, 5001])
+@pytest.mark.parametrize("dim", [3, 8, 17])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_the_check_sums_the_squares_of_each_column(length, dim, kind):
+    values = RNG.normal(size=(length, dim)).astype(kind)
+    ids = RNG.integers(0, 6, size=length)
+    table = table_of(rows=6, dim=dim, ids=ids, ids_len=length, values=values, values_stride=dim)
+    expected = (values.astype(np.float64) ** 2).sum(0)
+    results = []
+    for workers in (1, 2):
+        sums = np.zeros((rows.parts_of(table), dim))
+        table["squares"], table["squares_stride"] = sums.ctypes.data, dim
+        assert rows.find_bad(table, kind, workers) is None
+        results.append(sums.sum(0))
+    np.testing.assert_allclose(results[0], expected, rtol=1e-12)
+    np.testing.assert_array_equal(results[0], results[1])

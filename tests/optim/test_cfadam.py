@@ -25,7 +25,7 @@ OPTIONS = {
     "eps": st.sampled_from([1e-8, 0.1]),
     "clip": st.sampled_from([None, 0.5, 3.0]),
     "weight_decay": st.sampled_from([0.0, 0.01, 100.0]),
-    "weight_decay_power": st.sampled_from([0.0, 0.5, 1.0]),
+    "weight_decay_power": st.sampled_from([0.0, 0.5, 1.0, 1.5]),
     "maximize": st.booleans(),
 }
 batches = st.lists(

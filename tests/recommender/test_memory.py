@@ -52,7 +52,7 @@ def test_a_plan_that_does_not_fit_is_refused_with_the_arithmetic():
     said = str(refused.value)
     assert said.startswith(
         "adam does not fit: 100,000,000 rows x 33 weights x 4 bytes = 13.2 GB of weights + 26.4 GB "
-        "of optimizer state (two floats per weight) + 0.4 GB of workspace"
+        "of optimizer state (two floats per weight) + 430.9 MB of workspace"
     )
     assert "; 22.9 GB are available. cfsgd would take 13.6 GB (one counter per row)" in said
 

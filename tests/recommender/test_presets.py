@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import pytest
 
+from freqsgd.cli import tables
 from freqsgd.cli.options import rate, rates
-from freqsgd.cli.tables import chosen
 from freqsgd.errors import DataError
 from freqsgd.optimizers import Rule
 from freqsgd.recommender.settings import Settings, preset, with_preset
+from freqsgd.tables.spec import DataOptions
 
 
 @pytest.mark.parametrize(
-    "optimizer", ["sgd", "fasgd", "cfsgd", "adagrad", "rowwise-adagrad", "adam"]
+    "optimizer", ["sgd", "fasgd", "cfsgd", "cfadam", "adagrad", "rowwise-adagrad", "adam"]
 )
 def test_the_papers_rates_are_known_for_its_datasets_alone(optimizer):
     for dataset in ("movielens-1m", "criteo", "synthetic"):
@@ -38,7 +39,7 @@ def test_every_best_preset_makes_a_rule_and_settings():
     ("name", "dataset", "optimizer", "message"),
     [
         ("good", None, "cfsgd", "unknown preset 'good'; known: paper, best"),
-        ("best", None, "cfsgd", "no best preset.*known: movielens-1m fm: cfsgd, adam"),
+        ("best", None, "cfsgd", "no best preset.*known: movielens-1m fm: cfsgd, cfadam, adam"),
         ("best", "movielens-1m", "fasgd", "no best preset for fm with fasgd"),
         ("paper", None, "adamw", "unknown optimizer 'adamw'"),
     ],
@@ -48,12 +49,16 @@ def test_what_is_not_known_is_named(name, dataset, optimizer, message):
         preset(name, dataset, "fm", optimizer)
 
 
-def test_options_that_are_given_go_before_a_preset_even_if_they_are_the_defaults():
+def test_options_that_are_given_go_before_a_preset_even_if_they_are_the_defaults(monkeypatch):
     values = {"lr": 3.0, "weight_decay": 1e-3, "epochs": 12}
+    monkeypatch.setattr(tables, "preset", lambda *_: values)
+    monkeypatch.setattr(tables.opt, "rule_of", lambda _, name, lr: Rule(name, rate(lr)))
+    monkeypatch.setattr(tables.opt, "given", lambda context: context)
 
     def of(lr, *names):
-        given = {*names, *(["lr"] if lr else [])}
-        rule, settings = chosen(Rule("cfsgd", rate(lr)), Settings(), values, given)
+        rule, settings = tables._planned(
+            set(names), DataOptions(), Settings(), "cfsgd", lr, "paper"
+        )
         return rule.lr, rule.weight_decay, settings.epochs
 
     assert of("") == (3.0, 1e-3, 12)

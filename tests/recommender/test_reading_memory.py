@@ -13,7 +13,7 @@ from freqsgd.recommender.memory import reading_bytes
 from freqsgd.runs.machine import forget_peak, peak_memory
 from freqsgd.tables import ClickLog, ClickStream
 from freqsgd.tables.loading import open_stream
-from freqsgd.tables.readers import reader as parquet
+from freqsgd.tables.readers.reader import reader as parquet
 from freqsgd.tables.spec import StreamOptions
 from tests.recommender.streams import MemoryStream
 

@@ -50,17 +50,6 @@ def test_a_simulation_is_drawn_and_follows_the_legend(open_document):
     assert count(page, "distribution-user", "symbol") == 12
 
 
-def test_tokens_are_folded_and_sort_by_rank(open_document):
-    page = open_document(make_theory())
-    table = page.locator(".sortable")
-    assert not table.is_visible()
-    page.get_by_text("20 tokens").click()
-    assert table.is_visible()
-    table.get_by_role("button", name="Token").click()
-    names = table.locator("tbody th").all_inner_texts()
-    assert names[:2] + names[-2:] == ["item 1", "item 2", "user 11", "user 12"]
-
-
 def test_39_fields_fit_a_wide_and_a_narrow_screen(open_document):
     page = open_document(MANY, viewport={"width": 1280, "height": 800})
     assert page.locator(".chart").count() == 41

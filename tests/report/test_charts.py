@@ -31,7 +31,8 @@ def own_rows(chart: Chart) -> list[dict[str, Any]]:
 
 
 def styles_of(*runs: dict[str, Any]) -> list[Any]:
-    return [one.style for one in series_of(read_results(make_results(*runs)).runs)]
+    read = read_results(make_results(*runs)).runs
+    return [one.style for one in series_of({run.label: run.optimizer for run in read})]
 
 
 def colours_of(chart: Chart) -> dict[str, str]:
@@ -48,7 +49,8 @@ def colours_of(chart: Chart) -> dict[str, str]:
 
 def test_every_chart_draws_every_run_in_its_own_colour():
     results = make_results()
-    found = {one.label: one.style.light for one in series_of(read_results(results).runs)}
+    names = {run.label: run.optimizer for run in read_results(results).runs}
+    found = {one.label: one.style.light for one in series_of(names)}
     assert len(set(found.values())) == 4
     for chart in charts_of(results).values():
         assert {row["run"] for row in chart.spec["data"]["values"]} == set(found)

@@ -69,11 +69,10 @@ def test_words_tables_and_command_are_on_the_page():
     page = Elements(render(page_of(make_theory())))
     for words in (
         "Bounds and measurements, tokens with an exponential tail (tau = 0.3)",
-        "Top users are within a factor e of the first: 3 of 12.",
+        "Top users are within a factor e of the first: 3 of 12, left of the line.",
         "CF-SGD's rates converge",
-        "20 tokens",
-        "SGD / FA-SGD, measured",
-        "alpha of SGD",
+        "FA-SGD, by the bounds",
+        "Alpha of SGD",
         "freqsgd theory --tail exponential",
         "made 2024-05-01 12:00 UTC",
     ):
@@ -84,7 +83,7 @@ def test_words_tables_and_command_are_on_the_page():
         for name in ("improvement", "error", "distribution")
         for side in ("user", "item")
     ]
-    assert all("FA-SGD measured" in entry["aria-label"] for entry in charts[:4])
+    assert all("FA-SGD rank 1, measured" in entry["aria-label"] for entry in charts[:4])
     assert all(entry["role"] == "img" and "rank" in entry["aria-label"] for entry in charts[4:])
     assert len([entry for entry in page.of("button") if "data-run" in entry]) == 4
 
@@ -92,7 +91,8 @@ def test_words_tables_and_command_are_on_the_page():
 def test_a_page_opens_with_at_most_five_sentences():
     failed = {"statement": "it holds", "holds": False, "detail": ""}
     page = page_of(make_theory(checks=[failed]))
-    assert len(page.sentences) == 5
+    assert page.sentences[0] == "1 of the paper's statements did not hold: it holds."
+    assert len(page.sentences) <= 5
     assert page.sections[0].charts
 
 
@@ -135,23 +135,12 @@ def test_axes_make_the_tail_a_straight_line_and_mark_the_top(tail, axis):
     spec = spec_of(make_theory(tail, 2.0), "distribution-user")
     assert spec["encoding"]["x"]["scale"].get("type") == axis
     assert f'"level": {TOP + 0.5}' in json.dumps(spec["layer"])
-    assert f"top users: {TOP}" in json.dumps(spec["layer"])
 
 
-def test_bounds_that_hold_are_told():
-    words = said(make_theory())
-    assert "The mean squared gradient of every token stays below its bound, at least 200 times " \
-        "for SGD, 200 times for FA-SGD and" in words  # fmt: skip
-    assert "SBCD has no bound here." in words
-    assert tiles(make_theory())["Below the bound"] == "60 of 60"
-
-
-def test_a_bound_that_is_broken_is_told_with_its_tokens():
+def test_bounds_that_are_broken_are_counted():
     document = make_theory()
+    assert tiles(document)["Below the bound"] == "60 of 60"
     document["runs"][1]["bound"][3] = document["runs"][1]["bound"][-1] = 1e-9
-    words = said(document)
-    assert "stays below its bound, at least 200 times for SGD and " in words
-    assert "FA-SGD is above its bound at 2 of 20 tokens, such as user 4 and item 8." in words
     assert tiles(document)["Below the bound"] == "58 of 60"
 
 
@@ -159,8 +148,6 @@ def test_improvement_at_the_tail_is_a_geometric_mean_beyond_the_top():
     document = make_theory()
     tail = [rank - 1 for side in (USERS, ITEMS) for rank in range(TOP + 1, side + 1)]
     mean = math.exp(0.3 * sum(tail) / len(tail))
-    words = f"After equally many iterations SGD's error is {mean:.1f} times FA-SGD's"
-    assert words in said(document)
     assert tiles(document)["FA-SGD at the tail"] == f"{mean:.1f} times"
 
 
@@ -171,46 +158,13 @@ def test_an_optimizer_that_is_worse_is_said_to_be():
         "low": [0.2] * TOKENS,
         "high": [0.5] * TOKENS,
     }
-    assert "SGD's error is 0.25 times FA-SGD's" in said(document)
     assert tiles(document)["FA-SGD at the tail"] == "0.25 times"
-
-
-@pytest.mark.parametrize(
-    ("slope", "words"),
-    [
-        ((0.29, 0.27, 0.31), "0.29 for FA-SGD (0.27 to 0.31) and 0.29 for CF-SGD"),
-        ((0.02, -0.10, 0.14), "0.02 for FA-SGD (-0.1 to 0.14: not told apart from none)"),
-        ((-0.2, -0.3, -0.1), "-0.2 for FA-SGD (-0.3 to -0.1: it falls)"),
-    ],
-)
-def test_slopes_are_told_beside_their_prediction(slope, words):
-    document = make_theory()
-    names = ("measured", "low", "high")
-    found = {**document["improvements"][0]["slope"], **dict(zip(names, slope, strict=True))}
-    document["improvements"][0]["slope"] = found
-    assert words in said(document)
-    assert "with 95% intervals; the bounds predict 0.15." in said(document)
-
-
-@pytest.mark.parametrize(
-    ("begun", "words"), [(14, None), (5, "SGD has begun to learn 5 of 14 tail tokens")]
-)
-def test_that_few_tokens_were_learned_is_said_once(begun, words):
-    document = make_theory()
-    for entry in document["improvements"]:
-        entry["slope"]["begun"] = begun
-    told = said(document)
-    assert told.count("the improvement cannot grow there") == (words is not None)
-    assert words is None or words in told
 
 
 def test_uniform_sides_of_other_sizes_have_a_rate_each():
     document = make_theory("uniform", None)
     document["problem"]["corollary"] = {"applies": False, "reason": "|U| = 12 is not |V| = 8"}
-    assert (
-        "The corollary does not apply: |U| = 12 is not |V| = 8. "
-        "FA-SGD is SGD with one rate for users and one for items."
-    ) in said(document)
+    assert "The corollary does not apply: |U| = 12 is not |V| = 8." in said(document)
 
 
 def test_a_corollary_that_does_not_apply_says_why():
@@ -226,15 +180,13 @@ def test_a_uniform_distribution_has_nothing_to_gain_and_no_tail():
     document = make_theory("uniform", None)
     words = said(document)
     assert "All tokens are equally frequent: FA-SGD is SGD, and gains nothing." in words
-    assert "After equally many iterations SGD's error is 1 times FA-SGD's" in words
-    assert "Along the tail" not in words
     assert "a uniform distribution" in page_of(document).title
 
 
 def test_what_did_not_come_out_is_said_and_counted():
     failed = {"statement": "top tokens lose at most 1.8 times", "holds": False, "detail": "2.5."}
     document = make_theory(checks=[*make_theory()["checks"], failed])
-    words = "One of the paper's statements did not hold: top tokens lose at most 1.8 times."
+    words = "1 of the paper's statements did not hold: top tokens lose at most 1.8 times."
     assert words in said(document)
     assert tiles(document)["Statements"] == "2 of 3"
     assert "did not hold" not in said(make_theory())
@@ -243,12 +195,12 @@ def test_what_did_not_come_out_is_said_and_counted():
 def test_repetitions_that_left_the_ball_are_told():
     document = make_theory()
     document["runs"][2]["invalid"] = 7
-    assert "Seven of 100 repetitions of CF-SGD left the ball" in said(document)
+    assert "ball in which L holds: 7 of 100 repetitions of CF-SGD." in said(document)
 
 
 def test_the_iterate_that_is_measured_is_told():
     last = changed(make_theory(), "problem", "output", value="last")
-    assert "drawn at random" in said(make_theory())
+    assert "the last iterate" not in said(make_theory())
     assert "the last iterate" in said(last)
     notes = [render(page_of(each)).count("second half") for each in (make_theory(), last)]
     assert notes == [2, 0]

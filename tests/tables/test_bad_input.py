@@ -302,7 +302,7 @@ def test_only_tables_are_named_where_the_name_of_one_is_unknown():
             "unknown dataset 'movielens': known are synthetic,",
         ),
         ({"dataset": "synthetic", "label": "x"}, "label does not go with the dataset synthetic"),
-        ({"dataset": "criteo", "positive_above": 3.0}, "positive-above does not go with"),
+        ({"dataset": "criteo", "positive_above": 3.0}, "positive_above does not go with"),
         ({"dataset": "criteo", "path": "x.csv"}, "dataset does not go with own files"),
         ({"path": "x.csv", "features": ("a",)}, "name the column that holds the label"),
         ({"path": "x.csv", "label": "a"}, "name the columns that are features"),

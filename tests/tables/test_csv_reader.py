@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from freqsgd.errors import DataError
 from freqsgd.tables import StreamOptions, open_stream
-from freqsgd.tables.readers import text as text_reader
 from freqsgd.tables.readers.files import open_reader
+from freqsgd.tables.readers.reader import text as text_reader
 from freqsgd.tables.readers.text import find_rows, read_header
 
 FINDERS = pytest.mark.parametrize("find", [find_rows, partial(find_rows, fast=False)])

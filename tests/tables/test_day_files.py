@@ -273,7 +273,7 @@ def _groups(kind):
         ({"hash_rows": "user=10"}, "say how many for item too"),
         ({"hash_rows": "user=10,item=5,movie=7"}, "no feature 'movie'"),
         ({"hash_rows": "user=10,item=5,user=7"}, "named twice"),
-        ({"hash_rows": "100", "dictionary": "x"}, "--hash-rows does not go with --dictionary"),
+        ({"hash_rows": "100", "dictionary": "x"}, "hash_rows does not go with dictionary"),
         ({"label": None}, "holds the label"),
         ({"label": "user"}, "cannot be feature and label"),
         ({"features": ()}, "name the columns"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -145,15 +146,53 @@ def train_single(kind: str) -> dict[str, Any]:
     }
 
 
+def train_single_adam(kind: str) -> dict[str, Any]:
+    """The same by the formulas of ``scale="adam"``, from the gradient of each occurrence."""
+    tables = {table: initial_weight(kind, table) for table in ROWS}
+    counts = {table: torch.zeros(rows) for table, rows in ROWS.items()}
+    moments = dict.fromkeys(ROWS, (0.0, 0))
+    network = make_network(kind)
+    optimizer = CFSGD(network.parameters(), lr=DENSE_LR, fused=False)
+    for step, (bags, targets) in enumerate(make_batches(), 1):
+        found = {f: tables[t][bags[f][0]].requires_grad_() for t in ROWS for f in FEATURES[t]}
+        samples = {f: torch.arange(BATCH).repeat_interleave(bags[f][1]) for f in found}
+        sums = [
+            torch.zeros(BATCH, rows.shape[1]).index_add(0, samples[f], rows)
+            for f, rows in found.items()
+        ]
+        optimizer.zero_grad()
+        (network(torch.cat(sums, 1)) - targets).square().mean().backward()
+        optimizer.step()
+        for table, features in FEATURES.items():
+            ids = torch.cat([bags[f][0] for f in features])
+            gradients = torch.cat([found[f].grad for f in features])
+            held = ids.unique()
+            moment, seen = moments[table]
+            squares = gradients.square().mean(1).sum().item() / len(held)
+            moment, seen = 0.999 * moment + 0.001 * squares, seen + 1
+            moments[table] = moment, seen
+            counts[table][held] += 1
+            root = math.sqrt(moment / (1 - 0.999**seen)) + 1e-8
+            rates = LR / root / (counts[table][ids] / step).sqrt()
+            tables[table].index_add_(0, ids, -rates[:, None] * gradients)
+    return {
+        "weights": tables,
+        "counts": {table: count.long() for table, count in counts.items()},
+        "network": [p.detach() for p in network.parameters()],
+    }
+
+
 class Sharded:
     """A run on one of the ranks."""
 
-    def __init__(self, kind: str = "bags", sharding: str = "row-wise") -> None:
+    def __init__(
+        self, kind: str = "bags", sharding: str = "row-wise", scale: str | None = None
+    ) -> None:
         model = Own(kind)
         for name, weight in model.tables.named_parameters():
             weight.data = initial_weight(kind, name.split(".")[-2])
         self.model = shard(model, lr=LR, sharding=sharding)
-        self.rates = TableRates(self.model, LR)
+        self.rates = TableRates(self.model, LR, scale=scale)
         self.optimizer = CFSGD(dense_parameters(self.model), lr=DENSE_LR)
 
     def train(self, steps: slice = slice(None)) -> None:
@@ -178,8 +217,8 @@ class Sharded:
         return {"weights": weights, "counts": counts, "network": network}
 
 
-def train_sharded(rank: int, kind: str, sharding: str) -> dict[str, Any]:
-    run = Sharded(kind, sharding)
+def train_sharded(rank: int, kind: str, sharding: str, scale: str | None = None) -> dict[str, Any]:
+    run = Sharded(kind, sharding, scale)
     run.train()
     return run.result()
 

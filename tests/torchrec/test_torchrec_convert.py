@@ -159,7 +159,7 @@ def test_what_does_not_fit_is_refused_before_it_is_read(
 ) -> None:
     monkeypatch.setattr("freqsgd.torchrec.convert.available_memory", lambda: 2**29)
     monkeypatch.setattr("freqsgd.runs.checkpoint.read_in_blocks", pytest.fail)
-    said = r"does not fit: 101 rows x 5 weights and a counter are 0.0 GB, 0.0 GB are available"
+    said = r"does not fit: 101 rows x 5 weights and a counter are [0-9.]+ [kM]B, 0 B are available"
     with pytest.raises(DataError, match=said):
         convert(broken_off["fm", who], tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -267,9 +267,7 @@ def test_what_cannot_be_converted_is_refused(broken_off: Any, tmp_path: Path) ->
     with pytest.raises(DataError, match="a model of one process, which has no counts to go on"):
         convert(tmp_path / "one", out)
     run_alone(tmp_path / "occurrences", rule=Rule("cfsgd", 1.0), stop=STOP)
-    with pytest.raises(
-        DataError, match=r"kernel has no count='occurrence' .* take count=\"batch\""
-    ):
+    with pytest.raises(DataError, match=r"kernel has no count='occurrence': take count=\"batch\""):
         convert(tmp_path / "occurrences", out)
     run_alone(tmp_path / "sgd", rule=Rule("sgd", 1.0), stop=STOP)
     with pytest.raises(DataError, match="kernel has no optimizer 'sgd'"):

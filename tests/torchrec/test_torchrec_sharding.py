@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from freqsgd.errors import DataError
+from freqsgd.errors import DataError, DivergedError
 from freqsgd.torchrec.sharding import dense_parameters, shard
 from freqsgd.torchrec.table_rates import TableRates
 from tests.integration.ranks import Ranks
@@ -25,11 +28,14 @@ from tests.torchrec.own_model import (
     part_of,
     train_sharded,
     train_single,
+    train_single_adam,
 )
 
 
-def assert_like_one_process(results: list[dict[str, Any]], kind: str) -> None:
-    expected = train_single(kind)
+def assert_like_one_process(
+    results: list[dict[str, Any]], kind: str, single: Callable[[str], dict[str, Any]] = train_single
+) -> None:
+    expected = single(kind)
     counts = join_rows([result["counts"] for result in results])
     weights = join_rows([result["weights"] for result in results])
     for table in ROWS:
@@ -50,20 +56,124 @@ def test_one_rank_learns_what_one_process_learns(one_rank: Ranks, kind: str) -> 
     assert_like_one_process(one_rank.run(train_sharded, kind, "row-wise"), kind)
 
 
-def resume_in_the_middle(rank: int) -> list[dict[str, Any]]:
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sharding", ["row-wise", "table-wise", "auto"])
+def test_adams_scale_on_two_ranks_is_that_of_its_formulas(
+    ranks: Ranks, kind: str, sharding: str
+) -> None:
+    results = ranks.run(train_sharded, kind, sharding, "adam")
+    assert_like_one_process(results, kind, train_single_adam)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_adams_scale_on_one_rank_is_that_of_its_formulas(one_rank: Ranks, kind: str) -> None:
+    results = one_rank.run(train_sharded, kind, "row-wise", "adam")
+    assert_like_one_process(results, kind, train_single_adam)
+
+
+def scale_means(rank: int, weighted: bool) -> list[Tensor]:
+    """Rows after a batch on two ranks by ``scale="adam"``, and by its formulas in one process."""
+    from torchrec import EmbeddingBagCollection, KeyedJaggedTensor
+
+    random = torch.Generator().manual_seed(5)
+    start, slopes = (torch.randn(9, 4, generator=random) for _ in range(2))
+    bags = [[0, 1, 0], [], [2], [2, 3, 0, 0], [8], [1, 7]]  # three of each rank
+    weights = [torch.rand(len(bag_), generator=random) for bag_ in bags]
+    pooling = "SUM" if weighted else "MEAN"
+    tables = EmbeddingBagCollection(
+        tables=[bag("t", 9, pooling=pooling), bag("other", 9)], is_weighted=weighted
+    )
+    for parameter in tables.parameters():
+        parameter.data = start.clone()
+    model = shard(tables, lr=LR)
+    rates = TableRates(model, scale="adam")
+    own = slice(3 * rank, 3 * rank + 3)
+    ids = torch.tensor([*chain(*bags[own])])
+    lengths = torch.tensor([*map(len, bags[own]), 1, 1, 1])
+    tokens = KeyedJaggedTensor(
+        ["t", "other"],
+        torch.cat([ids, torch.arange(3)]),
+        torch.cat([*weights[own], torch.ones(3)]) if weighted else None,
+        lengths,
+    )
+    rates.step()
+    (model(tokens)["t"] * slopes[own]).sum().backward()
+
+    parts = [w if weighted else torch.ones(len(w)) / len(w) for w in weights]
+    occurrences = torch.cat([p[:, None] * slopes[n] / 2 for n, p in enumerate(parts)])
+    rows = torch.tensor([*chain(*bags)])
+    root = (occurrences.square().mean(1).sum() / len(rows.unique())).sqrt()
+    expected = start.index_add(0, rows, occurrences, alpha=-LR / root.item())
+    (held,) = model.state_dict()["embedding_bags.t.weight"].local_shards()
+    first, size = held.metadata.shard_offsets[0], held.metadata.shard_sizes[0]
+    return [held.tensor.clone(), expected[first : first + size]]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_adams_scale_counts_occurrences_by_their_weight(ranks: Ranks, weighted: bool) -> None:
+    for found, expected in ranks.run(scale_means, weighted):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+
+
+def refuse_scales(rank: int) -> list[str]:
+    run, scaled = Sharded(), Sharded(scale="adam")
+    scaled.train(slice(2))
+    state = scaled.rates.state_dict()
+    name = "tables.embedding_bags.wide.weight"
+
+    def damaged(moments: dict[str, Any]) -> str:
+        return refusal(lambda: scaled.rates.load_state_dict(state | {"moments": moments}))
+
+    bags, _ = make_batches()[2]
+    before = scaled.result()["weights"]["wide"][1]
+    scaled.rates.step()
+    loss = scaled.model(part_of(bags, rank, 2)).sum() * (math.nan if rank else 1.0)
+    with pytest.raises(DivergedError) as diverged:
+        loss.backward()
+    assert torch.equal(scaled.result()["weights"]["wide"][1], before)
+    return [
+        refusal(lambda: TableRates(run.model, scale="Adam")),
+        refusal(lambda: TableRates(run.model, scale=("adam", None)[rank])),
+        refusal(lambda: TableRates(scaled.model)),
+        refusal(lambda: run.rates.load_state_dict(state)),
+        refusal(lambda: scaled.rates.load_state_dict(run.rates.state_dict())),
+        damaged({name: state["moments"][name]}),
+        damaged(state["moments"] | {name: [-1.0, 2.0]}),
+        damaged(state["moments"] | {name: [math.nan, 2.0]}),
+        damaged(state["moments"] | {name: [1.0, 0.5]}),
+        damaged(state["moments"] | {name: 1.0}),
+        str(diverged.value),
+    ]
+
+
+def test_scales_and_moments_that_cannot_be_are_refused(ranks: Ranks) -> None:
+    first, second = ranks.run(refuse_scales)
+    assert first == second
+    assert first == [
+        "scale must be \"adam\" or None, got 'Adam'",
+        "scale is 'adam' on rank 0 and None on rank 1: start all ranks with the same options",
+        "the model has a TableRates with scale: take that one",
+        *["the state was saved with another scale: give TableRates the same one"] * 2,
+        *["the second moments in the state are damaged, or of another model"] * 5,
+        "the loss gives table wide no finite gradients in step 2",
+    ]
+
+
+def resume_in_the_middle(rank: int, scale: str | None) -> list[dict[str, Any]]:
     half = slice(STEPS // 2), slice(STEPS // 2, None)
-    whole, first, second = Sharded(), Sharded(), Sharded()
+    whole, first, second = (Sharded(scale=scale) for _ in range(3))
     whole.train()
     first.train(half[0])
     second.model.load_state_dict(first.model.state_dict())
-    second.rates.load_state_dict(first.rates.state_dict())
+    second.rates.load_state_dict(json.loads(json.dumps(first.rates.state_dict())))
     second.rates.set_counts({name: counts for name, (_, counts) in first.rates.counts().items()})
     second.train(half[1])
     return [whole.result(), second.result()]
 
 
-def test_a_run_goes_on_from_its_state_to_the_same_bits(ranks: Ranks) -> None:
-    for whole, resumed in ranks.run(resume_in_the_middle):
+@pytest.mark.parametrize("scale", [None, "adam"])
+def test_a_run_goes_on_from_its_state_to_the_same_bits(ranks: Ranks, scale: str | None) -> None:
+    for whole, resumed in ranks.run(resume_in_the_middle, scale):
         torch.testing.assert_close(resumed, whole, rtol=0, atol=0)
 
 

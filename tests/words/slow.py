@@ -22,6 +22,7 @@ class SlowWords:
         self.counts = torch.zeros(2, model.words, dtype=torch.float64)
         self.samples = 0
         self.squares = {}
+        self.steps = 0
         torch_optimizer = {"adagrad": torch.optim.Adagrad, "adam": torch.optim.Adam}
         if rule.optimizer in torch_optimizer:
             self.torch = torch_optimizer[rule.optimizer](
@@ -42,6 +43,7 @@ class SlowWords:
             batch[1, target] += 1
         self.counts += batch
         self.samples += len(samples)
+        self.steps += 1
         if self.rule.optimizer in ("adagrad", "adam"):
             self.torch.param_groups[0]["lr"] = lr
             self.torch.step()
@@ -49,6 +51,9 @@ class SlowWords:
         with torch.no_grad():
             for name, table in self.model.named_parameters():
                 side = 0 if name == "input.weight" else 1
+                if self.rule.optimizer == "cfadam":
+                    self.move_as_adam(name, table, lr, side, batch[side])
+                    continue
                 for k in range(self.model.words):
                     self.move(name, table, k, lr, side, float(batch[side, k]) / len(samples))
         return total
@@ -69,3 +74,18 @@ class SlowWords:
             rate = min(lr / math.sqrt(p), rule.max_lr or math.inf)
         decay = min(rate * rule.weight_decay * q / p**rule.weight_decay_power, 0.5)
         table[k] -= rate * gradient + decay * table[k]
+
+    def move_as_adam(self, name, table, lr, side, batch):
+        """Update a table by CFAdam, as docs/cfadam.md has it for gradients of one row per token."""
+        columns = table.grad.square().sum(0)
+        s = self.squares[name] = 0.999 * self.squares.get(name, 0.0) + 0.001 * columns
+        m, n = float(batch.sum()), float(self.counts[side].sum())
+        for k in range(self.model.words):
+            u = table.grad[k] / ((s / (1 - 0.999**self.steps)).sqrt() + 1e-8)
+            share = max(float(self.counts[side, k]), 1.0) / n
+            p = max(share, 0.001 / m)
+            longest, length = 3 * math.sqrt(max(p, 1 / m)), float(u.square().mean().sqrt())
+            part = lr * self.rule.weight_decay * float(batch[k]) / m
+            part = min(part / share**self.rule.weight_decay_power, 0.5)
+            step = lr / math.sqrt(p) * min(1.0, longest / max(length, 1e-300)) * u
+            table[k] -= step + part * table[k]

@@ -100,10 +100,10 @@ def test_wikitext_that_is_not_there_or_lacks_a_file(tmp_path, monkeypatch):
             "unknown dataset 'wikitext-9': known are zipf-text, wikitext-2, wikitext-103$",
         ),
         ({"dataset": "criteo"}, "criteo is a table: .*takes zipf-text, wikitext-2, wikitext-103$"),
-        ({"dataset": "wikitext-2", "path": "a"}, "--dataset does not go with own files"),
+        ({"dataset": "wikitext-2", "path": "a"}, "dataset does not go with own files"),
         (
             {"dataset": "wikitext-2", "test_path": "a"},
-            "--test-data does not go with the dataset wik",
+            "test_path does not go with the dataset wik",
         ),
         ({"dataset": "wikitext-2", "tokenizer": "words"}, "tokenizer does not go with"),
         ({"lowercase": True}, "lowercase does not go with the dataset zipf-text"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import numpy as np
 import pytest
 import torch
@@ -20,6 +22,7 @@ RULES = [
     Rule("cfsgd", lr=0.004, max_lr=0.01),
     Rule("fasgd", lr=0.004),
     Rule("rowwise-adagrad", lr=0.05),
+    Rule("cfadam", lr=0.01),
 ]
 
 
@@ -67,6 +70,7 @@ class Slow:
         self.output = model.output.weight.detach().double().numpy().copy()
         self.counts = np.zeros((2, WORDS))
         self.squares = np.zeros((2, WORDS))
+        self.columns, self.places, self.blocks = [0.0, 0.0], np.zeros((2, WORDS)), 0  # of CFAdam
         self.samples = 0
 
     def paragraphs(self, text: Paragraphs, which, lr: float) -> float:
@@ -96,26 +100,33 @@ class Slow:
     def block(self, ids, of, places, lr: float) -> float:
         pool, negatives = next(self.pools), self.engine.settings.negatives
         gradients = [np.zeros_like(self.input), np.zeros_like(self.output)]
+        of_places = [defaultdict(float), defaultdict(float)]  # by word and place
         loss, samples = 0.0, 0
         for i in places:
             for window in self.samples_at(ids, of, i):
                 samples += 1
                 u = self.input[ids[window]].mean(0)
                 slopes = np.zeros_like(u)
-                for word, label, weight in [
-                    (ids[i], 1, 1.0),
-                    *((noise, 0, negatives / len(pool)) for noise in pool),
+                for word, label, weight, place in [
+                    (ids[i], 1, 1.0, i),
+                    *((noise, 0, negatives / len(pool), -1 - k) for k, noise in enumerate(pool)),
                 ]:
                     z = u @ self.output[word]
                     loss += weight * np.log1p(np.exp(-z if label else z))
                     slope = weight * (1 / (1 + np.exp(-z)) - label)
                     slopes += slope * self.output[word]
                     gradients[1][word] += slope * u
+                    of_places[1][word, place] += slope * u
                 self.counts[1, ids[i]] += 1
-                for word in ids[window]:
+                for word, place in zip(ids[window], window, strict=True):
                     gradients[0][word] += slopes / len(window)
+                    of_places[0][word, place] += slopes / len(window)
                     self.counts[0, word] += 1
         self.samples += samples
+        if self.engine.rule.optimizer == "cfadam":
+            if samples:
+                self.move_as_adam(lr, of_places)
+            return loss
         touches = [np.zeros(WORDS), np.zeros(WORDS)]
         for i in places:
             for window in self.samples_at(ids, of, i):
@@ -132,6 +143,23 @@ class Slow:
                 rates = np.minimum(rates, 2.0 / np.maximum(touches[k], 1))
             table -= rates[:, None] * gradients[k]
         return loss
+
+    def move_as_adam(self, lr: float, of_places) -> None:
+        """A block is CFAdam's step, each place of it an occurrence of its word."""
+        self.blocks += 1
+        for k, table in enumerate((self.input, self.output)):
+            gradient, occurrences = np.zeros_like(table), of_places[k].items()
+            for (word, _), part in occurrences:
+                gradient[word] += part
+                self.places[k, word] += 1
+            squares = sum(part**2 for _, part in occurrences)
+            self.columns[k] = 0.999 * self.columns[k] + 0.001 * squares
+            m, n = len(occurrences), self.places[k].sum()
+            u = gradient / (np.sqrt(self.columns[k] / (1 - 0.999**self.blocks)) + 1e-8)
+            p = np.maximum(self.places[k] / n, 0.001 / m)
+            length = np.sqrt((u**2).mean(1))
+            bounded = np.minimum(1, 3 * np.sqrt(np.maximum(p, 1 / m)) / np.maximum(length, 1e-300))
+            table -= (lr / np.sqrt(p) * bounded)[:, None] * u
 
     def rates(self, k: int, lr: float, gradient) -> np.ndarray:
         rule = self.engine.rule
@@ -193,9 +221,10 @@ def test_a_step_equals_samples_taken_one_by_one(kind, windows, rule):
         torch.testing.assert_close(
             table.weight.detach().double(), torch.from_numpy(expected), rtol=0, atol=3e-5
         )
-    if rule.optimizer == "cfsgd":
-        assert (engine.state["input_counts"].numpy() == slow.counts[0]).all()
-        assert (engine.state["output_counts"].numpy() == slow.counts[1]).all()
+    if rule.facts.counts:
+        expected = slow.places if rule.optimizer == "cfadam" else slow.counts
+        assert (engine.state["input_counts"].numpy() == expected[0]).all()
+        assert (engine.state["output_counts"].numpy() == expected[1]).all()
 
 
 @pytest.mark.parametrize("dim", [1, 3, 8, 16, 25, 48, 100])
@@ -345,7 +374,7 @@ def test_rules_and_models_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="weight_decay"):
         new_engine("skipgram", Rule("cfsgd", lr=0.1, weight_decay=0.1), text)
     engine = new_engine("skipgram", Rule("cfsgd", lr=0.1), text)
-    with pytest.raises(ValueError, match="no input_counts of 30 words"):
+    with pytest.raises(ValueError, match="no input_counts for 30 words"):
         engine.load_state({name: t.float() for name, t in engine.state.items()}, 1, 1)
     with pytest.raises(ValueError, match="threads"):
         NegativeEngine(new_model("skipgram", 4), Rule("sgd"), settings, counts_of(text), 0)

@@ -55,7 +55,7 @@ def test_killed_in_an_epoch_and_resumed_gives_the_bits_of_a_whole_run(model, los
 
 
 @pytest.mark.parametrize(("model", "loss"), BOTH)
-@pytest.mark.parametrize("optimizer", ["cfsgd", "rowwise-adagrad"])
+@pytest.mark.parametrize("optimizer", ["cfsgd", "cfadam", "rowwise-adagrad"])
 def test_ctrl_c_saves_and_resuming_gives_the_bits_of_an_uninterrupted_run(
     optimizer, model, loss, tmp_path
 ):

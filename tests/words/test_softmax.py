@@ -225,8 +225,10 @@ def test_state_is_as_large_as_the_rule_says(name):
     engine = SoftmaxEngine(model_of("cbow"), rule_of(name), settings_of("cbow"), COUNTS)
     train(engine)
     rows, weights = 3 * WORDS, (2 * DIM + 1) * WORDS
+    columns = 2 * (2 * DIM + 1)  # of 8 bytes each; CFAdam keeps three numbers more a table
     expected = {
         "sgd": 0, "fasgd": rows, "cfsgd": rows, "rowwise-adagrad": rows,
+        "cfadam": rows + columns + 2 * 3 * 2,
         "adagrad": weights, "adam": 2 * weights,
     }  # fmt: skip
     assert 0 <= engine.state_bytes - 4 * expected[name] <= 48  # a few numbers for all rows together

@@ -180,7 +180,9 @@ def test_similarity_is_told_where_its_files_are(tmp_path, monkeypatch):
         ("softmax", "cfsgd", 1.0, None),
         ("softmax", "fasgd", 1.0, None),
         ("softmax", "adam", 0.025, None),
+        ("softmax", "cfadam", 0.025, None),
         ("negative", "sgd", 0.025, None),
+        ("negative", "cfadam", 0.001, None),
     ],
 )
 def test_every_optimizer_has_a_default_rate(loss, optimizer, lr, cap):

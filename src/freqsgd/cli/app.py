@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple, NoReturn
@@ -104,8 +105,33 @@ _SYNONYMS = {  # names of options elsewhere, and ours
 UsageError: Any = typer.BadParameter.__base__  # of Typer's own copy of click, or of click itself
 
 
+_ELSEWHERE = {  # commands by their names in groups
+    name: f"freqsgd {group} {name}"
+    for group, command in COMMANDS.items()
+    if not isinstance(command.place, str)
+    for name in command.place
+} | {name: f"freqsgd {name}" for name in COMMANDS}
+
+
 class _Panels(TyperCommand):
-    """A command whose help lists its options by panel."""
+    """A command whose help lists its options by panel.
+
+    Attributes:
+        own: the options of its function; those that it shares stay in the context
+    """
+
+    own: frozenset[str] = frozenset()
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the function; in its errors, parameters are options."""
+        from freqsgd.errors import DataError
+
+        values = {name: value for name, value in ctx.params.items() if name in self.own}
+        try:
+            return ctx.invoke(self.callback, **values)
+        except DataError as error:
+            told = _as_options(str(error), self.params)
+            raise (error if told == str(error) else DataError(told)) from error.__cause__
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options."""
@@ -125,10 +151,36 @@ def _made(name: str, command: Command) -> Any:
     about, place, _ = command
     if not isinstance(place, str):
         return _Overview(name=name, help=about, known=place, no_args_is_help=True)
-    module, _, function = place.partition(":")
+    module, _, name_there = place.partition(":")
+    function = getattr(import_module(f"freqsgd.cli.{module}"), name_there)
+    made: Any = _typed(name, function)
+    made.own = frozenset(parameter.name for parameter in made.params)
+    for shared in getattr(function, "shared", ()):
+        made.params += _typed(name, shared).params
+    return made
+
+
+def _typed(name: str, function: Callable[..., None]) -> Any:
     program = typer.Typer(add_completion=False, rich_markup_mode=None)
-    program.command(name, cls=_Panels)(getattr(import_module(f"freqsgd.cli.{module}"), function))
+    program.command(name, cls=_Panels)(function)
     return get_command(program)
+
+
+def _as_options(message: str, parameters: Sequence[Any]) -> str:
+    """Name options where an error names parameters of Python: where a clause begins with one."""
+    for each in parameters:
+        if each.param_type_name == "option":
+            name = each.name.replace("_", "[_ ]")
+            places = [
+                rf"(?:^|(?<=[:;,] )){name}(?= (?:must|takes|does not go with|is for|is None)\b)",
+                rf"(?<=was written with ){name}\b",
+                rf"(?<=, now ){name}(?= is )",
+                rf"(?<=does not go with ){name}$",
+            ]
+            if "_" in each.name:  # no word of a sentence
+                places.append(rf"(?<![\w'.]){each.name}\b")
+            message = re.sub("|".join(places), each.opts[0], message)
+    return message
 
 
 class _Overview(TyperGroup):
@@ -148,8 +200,14 @@ class _Overview(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command; tell where it is if its name has changed."""
-        if new := _MOVED.get(old := f"{ctx.command_path} {args[0]}"):
+        path, name = ctx.command_path, args[0]
+        if new := _MOVED.get(old := f"{path} {name}"):
             ctx.fail(f"{old} is now {new}")
+        if name not in self.known and not name.startswith("-"):
+            here = {each: f"{path} {each}" for each in self.known}
+            close = get_close_matches(name, _ELSEWHERE | here, 1)
+            meant = f"; did you mean {(_ELSEWHERE | here)[close[0]]}?" if close else ""
+            ctx.fail(f"No such command {name!r}{meant}")
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

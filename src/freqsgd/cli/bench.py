@@ -13,6 +13,7 @@ from freqsgd.cli.session import interruptible, use_threads
 from freqsgd.documents import write_document
 from freqsgd.documents.planner import Bench
 from freqsgd.files import check_target
+from freqsgd.runs.machine import byte_size
 
 _NAMES = {
     "cfsgd": "FM, cfsgd",
@@ -86,7 +87,7 @@ def print_bench(bench: Bench) -> None:
             _NAMES[each.what],
             "" if each.dim is None else str(each.dim),
             "" if each.table_rows is None else f"{each.table_rows:,}",
-            f"{rate / 1e9:.2f} GB" if each.unit == "bytes" else f"{rate / 1e6:.2f} M rows",
+            byte_size(rate) if each.unit == "bytes" else f"{rate / 1e6:.2f} M rows",
             f"{each.slowest / rate:.2f} to {each.fastest / rate:.2f}",
         )
     results.print(table)

@@ -13,6 +13,7 @@ from freqsgd.cli.progress import Watcher
 from freqsgd.cli.session import interruptible
 from freqsgd.errors import DataError
 from freqsgd.report.wording import count_of
+from freqsgd.runs.machine import byte_size
 from freqsgd.tables.catalog import KNOWN, find_file, how_to_get
 from freqsgd.tables.generated.click_log import CLICKS_SMALL, ClickLog
 from freqsgd.tables.loading import load
@@ -168,9 +169,8 @@ def generate(
     with interruptible(told), Watcher() as watcher:
         files = write_clicks(log, out, lambda *done: watcher.loading("writing", *done))
     size = sum(path.stat().st_size for path in files)
-    print(
-        f"{out}: {count_of(len(files), 'file')}, {log.days * log.rows:,} rows, {size / 1e6:,.1f} MB"
-    )
+    rows = log.days * log.rows
+    print(f"{out}: {count_of(len(files), 'file')}, {rows:,} rows, {byte_size(size)}")
     for what, value in describe_log(log):
         print(f"{what}: {value}")
     print(f"Train on it: {_training_command(log, str(out))}")

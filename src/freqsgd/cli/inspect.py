@@ -18,14 +18,12 @@ from freqsgd.cli.output import grid, screen, shown
 from freqsgd.cli.session import present
 from freqsgd.documents.inspection import InspectedField, Inspection, TailFit, TokenPromise
 from freqsgd.errors import DataError
-from freqsgd.files import check_apart
 from freqsgd.inspection.document import inspect_data as look_at
 from freqsgd.inspection.options import InspectionOptions
 from freqsgd.report import write_inspection
-from freqsgd.report.inspection import statements, with_names
+from freqsgd.report.inspection import sentences, tiles, with_names
+from freqsgd.report.wording import count_of, enumerate_words
 from freqsgd.tables.readers.files import named_paths
-
-INSPECTION = "inspect.json"
 
 
 def inspect_data(
@@ -63,6 +61,7 @@ def inspect_data(
     out: Annotated[
         Path | None, target("Folder for inspect.json, inspect.html and pictures.")
     ] = None,
+    force: opt.Force = False,
 ) -> None:
     """Describe how unequally frequent tokens are, and what CF-SGD promises for them.
 
@@ -73,40 +72,42 @@ def inspect_data(
             raise DataError(f"{name} names no column")
     options = made(InspectionOptions, context)
     options.check()
-    if out is not None and path is not None:
-        check_apart(out, (INSPECTION, "inspect.html"), named_paths(path))
-    present(INSPECTION, partial(look_at, options), print_inspection, write_inspection, out)
+    make = partial(look_at, options)
+    inputs = [] if path is None or out is None else named_paths(path)
+    present("inspect.json", make, print_inspection, write_inspection, out, force, inputs)
 
 
 _LONGEST_NAME = 24
 _NBSP = "\N{NO-BREAK SPACE}"
-_INDENT = 16  # of statements, whose topics stand at the left
 _COLUMNS = (
-    "once: share of the tokens that were seen once. effective: so many equally frequent tokens "
-    "would be as unlikely to repeat. top 1%, 10%: share of the occurrences that these tokens "
-    "have. tail: the nearer of two fits to rank n. median, 90%: SGD's iterations over FA-SGD's to "
-    "an equal bound, for the token that so many tokens are more frequent than (in brackets: how "
-    "often it was seen)."
+    "Columns: once: share of the tokens that were seen once. effective: as many equally frequent "
+    "tokens would repeat as rarely. top 1%, 10%: share of the occurrences that these tokens have. "
+    "tail: the nearer of two fits to rank n. median, 90%: SGD's iterations over FA-SGD's to an "
+    "equal bound, for the token that so many tokens are more frequent than (in brackets: how often "
+    "it was seen)."
 )
 
 
 def print_inspection(inspection: Inspection) -> None:
-    """Print a row per field, then the statements of the report."""
+    """Print a row per field, then the tiles and sentences of the report."""
     console = screen(100)
     inspection = with_names(inspection)
-    said = statements(inspection)
-    print(f"\n{_fill(said.pop('Data'), console.width)}")
+    data, unit = inspection.dataset, "word" if inspection.is_text else "row"
+    counts = {unit: data.rows, "field": data.fields, "token": data.tokens}
+    sizes = enumerate_words(count_of(count, each) for each, count in counts.items())
+    print(f"\n{_fill(f'{data.name} has {sizes}.', console.width)}")
     console.print(_table(inspection.fields))
     print()
-    for topic, text in {"Columns": _COLUMNS, **said}.items():
-        print(_fill(f"{topic:{_INDENT}}{text}", console.width))
+    told = [f"{tile.title}: {tile.value} ({tile.note})" for tile in tiles(inspection)]
+    for text in (*told, *sentences(inspection), _COLUMNS):
+        print(_fill(f"- {text}", console.width))
 
 
 def _fill(text: str, width: int) -> str:
     """Return lines, without what could steer the terminal or keep them from being broken."""
     spaced = text.replace(_NBSP, " ")
     plain = "".join(one if one.isprintable() else repr(one)[1:-1] for one in spaced)
-    return textwrap.fill(plain, width, subsequent_indent=" " * _INDENT)
+    return textwrap.fill(plain, width, subsequent_indent="  ")
 
 
 def _table(fields: Sequence[InspectedField]) -> Table:

@@ -13,9 +13,10 @@ from rich.text import Text
 from freqsgd.cli import options as opt
 from freqsgd.cli.options import column_names, option, target
 from freqsgd.cli.output import grid, screen, shown
-from freqsgd.cli.session import use_threads
+from freqsgd.cli.session import RUN, check_out, use_threads
 from freqsgd.errors import DataError
 from freqsgd.files import is_stream
+from freqsgd.runs.machine import byte_size
 from freqsgd.tables.readers.dialect import Dialect
 from freqsgd.vectors.names import FORMATS
 
@@ -174,11 +175,7 @@ def export(
 
     for file in export_model(model, format, out, field=field, force=force):
         if not is_stream(file):  # where nothing but the model belongs
-            print(f"{file}: {_size(file.stat().st_size)}")
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:,.1f} kB"
+            print(f"{file}: {byte_size(file.stat().st_size)}")
 
 
 def convert(
@@ -193,4 +190,5 @@ def convert(
     """
     from freqsgd.torchrec.convert import convert as convert_folder
 
+    check_out(out, RUN)
     print(f"{out}: {convert_folder(source, out)}")

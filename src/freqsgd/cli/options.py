@@ -100,6 +100,17 @@ Force = Annotated[bool, option("Replace files that exist.", "--force")]
 AsJson = Annotated[bool, option("Print JSON.", "--json")]
 
 _Made = TypeVar("_Made", bound="DataclassInstance")
+_Command = TypeVar("_Command", bound=Callable[..., None])
+
+
+def takes(*shared: Callable[..., None]) -> Callable[[_Command], _Command]:
+    """Give a command the options of functions, too, which it finds in its context."""
+
+    def give(command: _Command) -> _Command:
+        vars(command)["shared"] = shared
+        return command
+
+    return give
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -151,11 +162,6 @@ def given(context: typer.Context) -> set[str]:
         for name in context.params
         if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
     }
-
-
-def flag(context: typer.Context, name: str) -> str:
-    """Return an option as it is written on the command line."""
-    return next(p.opts[0] for p in context.command.params if p.name == name)
 
 
 _COUNTING = ("halflife", "count", "dense_lr")

@@ -26,7 +26,7 @@ from freqsgd.planner.document import plan as make_plan
 from freqsgd.planner.speed import read_bench
 from freqsgd.planner.workload import PLANNED
 from freqsgd.report.wording import count_of
-from freqsgd.runs.machine import available_memory
+from freqsgd.runs.machine import available_memory, byte_size
 
 _INDENT = 14  # of statements, whose topics stand at the left
 _PARTS = {
@@ -165,11 +165,16 @@ def print_plan(plan: Plan, *, free_now: bool = False) -> None:
         f"{size.dim}{deep}; {count_of(size.tokens_per_example, 'token')} per example, "
         f"batches of {size.batch_size:,}"
     )
-    alone = plan.one_process
+    alone, unpadded = plan.one_process, size.dim + 1
+    padded = size.row_width > unpadded
     print(
-        f"weights {_bytes(plan.weights)}; one process of freqsgd would take "
-        f"{_bytes(alone.bytes)}, which {'fits' if alone.fits else 'does not fit'} a host of "
-        f"{_bytes(host.memory)}{', which is free here now' if free_now else ''}"
+        f"weights {byte_size(plan.weights)} in TorchRec"
+        + (f", whose rows of {unpadded} numbers are padded to {size.row_width}" if padded else "")
+    )
+    print(
+        f"one process of freqsgd{', without padding,' if padded else ''} would take "
+        f"{byte_size(alone.bytes)}, which {'fits' if alone.fits else 'does not fit'} a host of "
+        f"{byte_size(host.memory)}{', which is free here now' if free_now else ''}"
     )
     console.print(_optimizer_table(plan.optimizers))
     if plan.hosts > 1 and any(plan.exchange.values()):
@@ -202,8 +207,8 @@ def _optimizer_table(rows: Sequence[PlannedOptimizer]) -> Table:
             each.optimizer,
             each.keeps,
             f"{each.state_per_row:,}",
-            _bytes(each.state),
-            _bytes(each.total),
+            byte_size(each.state),
+            byte_size(each.total),
             *(
                 "-" if hosts is None else f"{hosts:,}{'*' if each.hypothetical else ''}"
                 for hosts in each.hosts.values()
@@ -216,7 +221,8 @@ def _exchange_table(ways: Mapping[str, Exchange | None]) -> Table:
     table = grid("", *ways)
     for part, name in _PARTS.items():
         table.add_row(
-            name, *("-" if sent is None else _bytes(getattr(sent, part)) for sent in ways.values())
+            name,
+            *("-" if sent is None else byte_size(getattr(sent, part)) for sent in ways.values()),
         )
     times = [None if sent is None else sent.seconds for sent in ways.values()]
     if any(times):
@@ -239,13 +245,6 @@ def _prediction_table(predictions: Sequence[Prediction]) -> Table:
             "-" if each.hours is None else _hours(each.hours),
         )
     return table
-
-
-def _bytes(count: int) -> str:
-    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= factor:
-            return f"{count / factor:,.1f} {unit}"
-    return f"{count} B"
 
 
 def _hours(hours: float) -> str:

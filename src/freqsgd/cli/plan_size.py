@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import typer
 
-from freqsgd.cli.options import flag, layers, made
+from freqsgd.cli.options import layers, made
 from freqsgd.cli.progress import Watcher
 from freqsgd.errors import DataError
 from freqsgd.inspection.options import InspectionOptions
@@ -61,14 +61,14 @@ def workload(context: typer.Context) -> Workload:
 
 def _number(context: typer.Context, name: str) -> int | None:
     text = context.params[name]
-    return None if text is None else quantity(flag(context, name), text)
+    return None if text is None else quantity(name, text)
 
 
 def _refuse(context: typer.Context, source: str, *names: str) -> None:
     """Raise if there is an option that a source of sizes has no use for."""
     for name in names:
         if context.params[name] is not None:
-            raise DataError(f"{flag(context, name)} does not go with {source}")
+            raise DataError(f"{name} does not go with {source}")
 
 
 def _of_numbers(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ import typer
 
 from freqsgd.cli.progress import Watcher, console
 from freqsgd.errors import DataError
-from freqsgd.files import make_folder, read_file, read_json, write_json
+from freqsgd.files import check_target, make_folder, write_json
 
 
 def command_line() -> str:
@@ -52,6 +52,47 @@ def interruptible(told: str, by: type[BaseException] = KeyboardInterrupt) -> Ite
         raise typer.Exit(130) from None
 
 
+RUN, COMPARISON, SEARCH = "the run of a model", "a comparison", "a search"
+_KINDS = {  # what commands leave in a folder, by patterns of files of which one is always there
+    SEARCH: ("trials.sqlite",),
+    RUN: ("model.safetensors", "checkpoint.safetensors", "shards-*"),
+    COMPARISON: ("models/*/*.safetensors", "rates/*"),
+    "an inspection": ("inspect.json",),
+    "a check of the theorems": ("theory.json",),
+}
+_BESIDE = ("run.json", "log.txt")  # that freqsgd paper writes into the folder of a run
+
+
+def check_out(folder: Path | None, kind: str, *, resume: bool = False) -> None:
+    """Refuse a folder that holds anything but an earlier result of this kind.
+
+    A line tells where ``resume`` finds nothing.
+    """
+    try:
+        held = sorted(path.name for path in folder.iterdir()) if folder else []
+    except (FileNotFoundError, NotADirectoryError):  # a file is refused by what makes the folder
+        held = []
+    except OSError as error:
+        raise DataError(f"cannot use the folder {folder}: {error.strerror}") from error
+    if folder is None:
+        return
+    for other, patterns in _KINDS.items():
+        if any(any(folder.glob(pattern)) for pattern in patterns):
+            if other != kind:
+                raise DataError(f"{folder} holds {other}, not {kind}: use another --out")
+            return
+    held = [name for name in held if not name.startswith(".") and name not in _BESIDE]
+    if held:
+        more = f" and {len(held) - 1:,} more" if held[1:] else ""
+        raise DataError(
+            f"{folder} holds {held[0]}{more}, and no result of freqsgd: name a folder that is new "
+            "or empty (--out)"
+        )
+    if resume and not folder.is_file():
+        told = f"{folder} holds nothing to resume: this run begins anew"
+        console.print(told, soft_wrap=True, markup=False)
+
+
 _Document = TypeVar("_Document", bound=msgspec.Struct)
 
 
@@ -61,6 +102,8 @@ def present(
     show: Callable[[_Document], None],
     write: Callable[[dict[str, Any], Path], Path],
     out: Path | None,
+    force: bool,
+    inputs: Sequence[Path] = (),
 ) -> None:
     """Make a document, write it and its page into the folder, then show it.
 
@@ -70,10 +113,14 @@ def present(
         show: prints it
         write: writes its page into a folder, and says where that is
         out: the folder, if it is to be written
+        force: replace the document of an earlier call
+        inputs: files that are read
     """
     if out is not None:
+        check_out(out, next(kind for kind, patterns in _KINDS.items() if name in patterns))
         make_folder(out)
-        _check_own(out / name)
+        for file in (out / name, (out / name).with_suffix(".html")):
+            check_target(file, force=force, inputs=inputs)
     with interruptible("interrupted"):
         with Watcher() as watcher:
             document = make(progress=watcher.loading, command=command_line())
@@ -84,19 +131,3 @@ def present(
         show(document)
         if out is not None:
             print(f"\nreport: {page}")
-
-
-def _check_own(path: Path) -> None:
-    """Refuse to replace a document, or a page beside it, that this command did not write."""
-    page = path.with_suffix(".html")
-    try:
-        if path.exists():
-            own = "kind" in read_json(read_file(path), dict)
-        else:
-            own, path = not page.exists(), page
-    except (OSError, ValueError):
-        own = False
-    if not own:
-        raise DataError(
-            f"{path} was not written by this command and would be replaced: use another --out"
-        )

@@ -12,11 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from freqsgd.cli import options as opt
-from freqsgd.cli.options import data_option, in_data, in_model, in_rule, made, option, target
+from freqsgd.cli.options import data_option, in_data, in_model, in_rule, made, option, takes, target
 from freqsgd.cli.progress import console
-from freqsgd.cli.session import command_line
+from freqsgd.cli.session import RUN, check_out, command_line
 from freqsgd.cli.training import (
-    check_single,
     compare_and_report,
     save_results,
     session,
@@ -30,59 +29,99 @@ from freqsgd.tables.spec import StreamOptions
 from freqsgd.words.settings import TEXT_MODELS
 
 _CLICKS = "clicks-small"
-_Dataset = Annotated[str | None, in_data(f"Built-in stream: {_CLICKS} (default: {_CLICKS}).")]
-_Path = Annotated[
-    str | None,
-    data_option(
-        "Your own days, in the order of their names: a folder of files or of folders, or a "
-        "pattern such as 'logs/day-*'.",
-        "--data",
-    ),
-]
-_HashRows = Annotated[
-    str, in_data("Rows of the tables that tokens are hashed to: 1000000, or user=1e5,item=1e6.")
-]
-_Dictionary = Annotated[
-    str | None, in_data("Folder of a trained model whose tokens to use instead of hashing.")
-]
-_SkipBadFiles = Annotated[
-    bool, in_data("Leave out damaged files with a warning.", "--skip-bad-files")
-]
-_AllowMissingDays = Annotated[
-    bool, in_data("Accept days that are missing between others.", "--allow-missing-days")
-]
-_Dim = Annotated[int, in_model("Dimension of the vectors.")]
-_Window = Annotated[int, in_model("Number of examples in a window of the metrics.")]
-_CheckpointExamples = Annotated[
-    int | None, in_model("Number of examples between checkpoints (default: none are written).")
-]
-_MaxLr = Annotated[
-    float | None,
-    in_rule(
-        "Cap on a token's learning rate, for fasgd and cfsgd; inf for none (default: 0.03 lr times "
-        "batch size; none with --count batch)."
-    ),
-]
-_Halflife = Annotated[
-    float | None, in_rule("Half-life of the counts, in examples (cfsgd only; default: none).")
-]
-_Count = Annotated[
-    str,
-    in_rule(
-        "What cfsgd counts: occurrence, or batch, once per batch that holds a token, as on "
-        "TorchRec. Rates do not transfer: start from lr times the root of the batch size."
-    ),
-]
-_DenseLr = Annotated[
-    float | None,
-    in_rule(
-        "Learning rate of bias and network with --count batch: the one they had with occurrence "
-        "(default: lr over the root of the batch size)."
-    ),
-]
+
+
+def _options(
+    dataset: Annotated[
+        str | None, in_data(f"Built-in stream: {_CLICKS} (default: {_CLICKS}).")
+    ] = None,
+    path: Annotated[
+        str | None,
+        data_option(
+            "Your own days, in the order of their names: a folder of files or of folders, or a "
+            "pattern such as 'logs/day-*'.",
+            "--data",
+        ),
+    ] = None,
+    label: opt.Label = None,
+    features: opt.Features = "",
+    numeric: opt.Numeric = "",
+    hash_rows: Annotated[
+        str, in_data("Rows of the tables that tokens are hashed to: 1000000, or user=1e5,item=1e6.")
+    ] = "",
+    dictionary: Annotated[
+        str | None, in_data("Folder of a trained model whose tokens to use instead of hashing.")
+    ] = None,
+    positive_above: opt.PositiveAbove = None,
+    max_bad_rows: opt.MaxBadRows = 0,
+    skip_bad_files: Annotated[
+        bool, in_data("Leave out damaged files with a warning.", "--skip-bad-files")
+    ] = False,
+    allow_missing_days: Annotated[
+        bool, in_data("Accept days that are missing between others.", "--allow-missing-days")
+    ] = False,
+    separator: opt.Separator = None,
+    columns: opt.Columns = None,
+    model: opt.Model = "fm",
+    dim: Annotated[int, in_model("Dimension of the vectors.")] = 16,
+    hidden: opt.Hidden = "16,16",
+    dropout: opt.Dropout = Settings.dropout,
+    init_scale: opt.InitScale = Settings.init_scale,
+    batch_size: opt.BatchSize = Settings.batch_size,
+    seed: opt.Seed = 0,
+    window: Annotated[
+        int, in_model("Number of examples in a window of the metrics.")
+    ] = Pass.window,
+    checkpoint_examples: Annotated[
+        int | None, in_model("Number of examples between checkpoints (default: none are written).")
+    ] = None,
+    weight_decay: opt.WeightDecay = 0.0,
+    weight_decay_power: opt.WeightDecayPower = 1.0,
+    max_lr: Annotated[
+        float | None,
+        in_rule(
+            "Cap on a token's learning rate, for fasgd and cfsgd; inf for none (default: 0.03 lr "
+            "times batch size; none with --count batch)."
+        ),
+    ] = None,
+    linear_lr_scale: opt.LinearLrScale = 1.0,
+    linear_decay_scale: opt.LinearDecayScale = 1.0,
+    halflife: Annotated[
+        float | None, in_rule("Half-life of the counts, in examples (cfsgd only; default: none).")
+    ] = None,
+    count: Annotated[
+        str,
+        in_rule(
+            "What cfsgd counts: occurrence, or batch, once per batch that holds a token, as on "
+            "TorchRec. Rates do not transfer: start from lr times the root of the batch size."
+        ),
+    ] = Rule.count,
+    dense_lr: Annotated[
+        float | None,
+        in_rule(
+            "Learning rate of bias and network with --count batch: the one they had with "
+            "occurrence (default: lr over the root of the batch size)."
+        ),
+    ] = None,
+) -> None:
+    """Describe the days, the model and its training."""
+
+
 _in_ranks = partial(option, panel="Several processes (torchrun)")
 
 
+def _rank_options(
+    engine: Annotated[
+        str, _in_ranks("Engine: freqsgd, in this process, or torchrec, on torchrun's ranks.")
+    ] = "freqsgd",
+    sharding: Annotated[
+        str, _in_ranks("Sharding of torchrec's tables: row-wise, table-wise or auto.")
+    ] = "row-wise",
+) -> None:
+    """Describe what ranks do."""
+
+
+@takes(_options, _rank_options)
 def train(
     context: typer.Context,
     out: Annotated[Path, target("Folder for the model.")] = Path("model"),
@@ -90,42 +129,6 @@ def train(
     lr: Annotated[str, option("Learning rate (required, but 0.001 for cfadam).")] = "",
     resume: opt.Resume = False,
     threads: opt.Threads = None,
-    dataset: _Dataset = None,
-    path: _Path = None,
-    label: opt.Label = None,
-    features: opt.Features = "",
-    numeric: opt.Numeric = "",
-    hash_rows: _HashRows = "",
-    dictionary: _Dictionary = None,
-    positive_above: opt.PositiveAbove = None,
-    max_bad_rows: opt.MaxBadRows = 0,
-    skip_bad_files: _SkipBadFiles = False,
-    allow_missing_days: _AllowMissingDays = False,
-    separator: opt.Separator = None,
-    columns: opt.Columns = None,
-    model: opt.Model = "fm",
-    dim: _Dim = 16,
-    hidden: opt.Hidden = "16,16",
-    dropout: opt.Dropout = Settings.dropout,
-    init_scale: opt.InitScale = Settings.init_scale,
-    batch_size: opt.BatchSize = Settings.batch_size,
-    seed: opt.Seed = 0,
-    window: _Window = Pass.window,
-    checkpoint_examples: _CheckpointExamples = None,
-    weight_decay: opt.WeightDecay = 0.0,
-    weight_decay_power: opt.WeightDecayPower = 1.0,
-    max_lr: _MaxLr = None,
-    linear_lr_scale: opt.LinearLrScale = 1.0,
-    linear_decay_scale: opt.LinearDecayScale = 1.0,
-    halflife: _Halflife = None,
-    count: _Count = Rule.count,
-    dense_lr: _DenseLr = None,
-    engine: Annotated[
-        str, _in_ranks("Engine: freqsgd, in this process, or torchrec, on torchrun's ranks.")
-    ] = "freqsgd",
-    sharding: Annotated[
-        str, _in_ranks("Sharding of torchrec's tables: row-wise, table-wise or auto.")
-    ] = "row-wise",
 ) -> None:
     """Train a model in one pass over days of data, and save it.
 
@@ -135,9 +138,9 @@ def train(
     Several processes: torchrun --nproc-per-node 2 -m freqsgd stream train --engine torchrec
     --count batch --lr 10 --out model
     """
-    sharded = _is_sharded(context, engine)
+    sharded = _is_sharded(context)
     options, settings, plan = _parts(context)
-    check_single(out, options, resume)
+    check_out(out, RUN, resume=resume)
     (rule,) = _rules(context, [(optimizer, lr)])
     rule = rule.settled
     if rule.lr is None:
@@ -146,6 +149,7 @@ def train(
             f"{optimizer} tries 5 and keeps the model of the best"
         )
     if sharded:
+        sharding = context.params["sharding"]
         results = _train_sharded(options, rule, settings, plan, sharding, threads, out, resume)
     else:
         results = trained(
@@ -161,6 +165,7 @@ def train(
         print(f"its tables are in shards: freqsgd convert {out} --out DIR puts them together")
 
 
+@takes(_options)
 def compare(
     context: typer.Context,
     optimizers: opt.Optimizers = "cfsgd,cfadam,adagrad,rowwise-adagrad,sgd",
@@ -170,36 +175,6 @@ def compare(
     out: Annotated[Path | None, target("Folder for results.json, report.html and models.")] = None,
     resume: opt.Resume = False,
     threads: opt.Threads = None,
-    dataset: _Dataset = None,
-    path: _Path = None,
-    label: opt.Label = None,
-    features: opt.Features = "",
-    numeric: opt.Numeric = "",
-    hash_rows: _HashRows = "",
-    dictionary: _Dictionary = None,
-    positive_above: opt.PositiveAbove = None,
-    max_bad_rows: opt.MaxBadRows = 0,
-    skip_bad_files: _SkipBadFiles = False,
-    allow_missing_days: _AllowMissingDays = False,
-    separator: opt.Separator = None,
-    columns: opt.Columns = None,
-    model: opt.Model = "fm",
-    dim: _Dim = 16,
-    hidden: opt.Hidden = "16,16",
-    dropout: opt.Dropout = Settings.dropout,
-    init_scale: opt.InitScale = Settings.init_scale,
-    batch_size: opt.BatchSize = Settings.batch_size,
-    seed: opt.Seed = 0,
-    window: _Window = Pass.window,
-    checkpoint_examples: _CheckpointExamples = None,
-    weight_decay: opt.WeightDecay = 0.0,
-    weight_decay_power: opt.WeightDecayPower = 1.0,
-    max_lr: _MaxLr = None,
-    linear_lr_scale: opt.LinearLrScale = 1.0,
-    linear_decay_scale: opt.LinearDecayScale = 1.0,
-    halflife: _Halflife = None,
-    count: _Count = Rule.count,
-    dense_lr: _DenseLr = None,
 ) -> None:
     """Compare several optimizers in one pass over days of data.
 
@@ -232,8 +207,7 @@ def _rules(context: typer.Context, lrs: Sequence[tuple[str, str]]) -> list[Rule]
         for name in ("halflife", "count", "dense_lr"):
             if name in opt.given(context):
                 raise DataError(
-                    f"{opt.flag(context, name)} is for {' and '.join(COUNTING)}, "
-                    f"not for {', '.join(names)}"
+                    f"{name} is for {' and '.join(COUNTING)}, not for {', '.join(names)}"
                 )
     if "auto" in dict(lrs).values():
         raise DataError(
@@ -247,11 +221,13 @@ def _rules(context: typer.Context, lrs: Sequence[tuple[str, str]]) -> list[Rule]
 _ENGINES = ("freqsgd", "torchrec")
 
 
-def _is_sharded(context: typer.Context, engine: str) -> bool:
+def _is_sharded(context: typer.Context) -> bool:
     """Whether ranks train; refuse an unknown engine, and options of the other one."""
+    engine = context.params["engine"]
     if engine not in _ENGINES:
         raise DataError(f"unknown engine {engine!r}; known: {', '.join(_ENGINES)}")
     if engine == "torchrec":
+        console.quiet = os.environ.get("RANK", "0") != "0"
         return True
     if "sharding" in opt.given(context):
         raise DataError("--sharding needs --engine torchrec")
@@ -282,8 +258,7 @@ def _train_sharded(
     from freqsgd.torchrec.trainer import fit_sharded
 
     _check_counting(rule, settings.batch_size)
-    leads = os.environ.get("RANK", "0") == "0"
-    console.quiet = not leads
+    leads = not console.quiet
     with session(options, threads, out) as (stream, watcher):
         record = fit_sharded(
             stream,

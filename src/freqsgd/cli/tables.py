@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from freqsgd.cli import options as opt
-from freqsgd.cli.options import data_option, in_data, in_model, in_rule, made, option, target
+from freqsgd.cli.options import data_option, in_data, in_model, in_rule, made, option, takes, target
 from freqsgd.cli.results import print_results
-from freqsgd.cli.session import command_line
+from freqsgd.cli.session import RUN, SEARCH, check_out, command_line
 from freqsgd.cli.training import (
     REPORT,
-    check_single,
     compare_and_report,
     save_results,
-    say_if_new,
     session,
     show_trained,
     trained,
@@ -30,36 +27,6 @@ from freqsgd.tables.spec import DataOptions
 from freqsgd.words.files import has_text_name
 from freqsgd.words.settings import TEXT_MODELS
 
-_Dataset = Annotated[
-    str | None, in_data("Dataset: synthetic, movielens-1m or criteo (default: synthetic).")
-]
-_Path = Annotated[
-    str | None,
-    data_option(
-        "Your own files: .csv, .tsv, .inter or .parquet, a folder of these, or a pattern such as "
-        "'logs/day-*'.",
-        "--data",
-    ),
-]
-_MinCount = Annotated[
-    int | None,
-    in_data("Occurrences below which tokens share one id (default: 10 for criteo, else 1)."),
-]
-_Split = Annotated[str, in_data("Split: random, time:COLUMN or column:COLUMN.")]
-_Tail = Annotated[str, in_data("Decay of synthetic frequencies: polynomial or exponential.")]
-_Samples = Annotated[int, in_data("Number of synthetic samples.")]
-_Dim = Annotated[int | None, in_model("Dimension of the vectors (default: 64; deepfm 16).")]
-_Epochs = Annotated[int, in_model("Maximum number of epochs.")]
-_Patience = Annotated[
-    int, in_model("Number of epochs without a better validation AUC after which training stops.")
-]
-_LrDecay = Annotated[
-    str, in_model("Learning rate schedule: constant, or linear to 0 over all epochs.")
-]
-_MaxLr = Annotated[
-    float | None,
-    in_rule("Cap on a token's learning rate, for fasgd and cfsgd (default: none; auto: 100 lr)."),
-]
 _Preset = Annotated[
     str,
     option(
@@ -71,6 +38,83 @@ _Preset = Annotated[
 _FIVE = "sgd,cfsgd,cfadam,adagrad,adam"
 
 
+def _data_options(
+    dataset: Annotated[
+        str | None, in_data("Dataset: synthetic, movielens-1m or criteo (default: synthetic).")
+    ] = None,
+    path: Annotated[
+        str | None,
+        data_option(
+            "Your own files: .csv, .tsv, .inter or .parquet, a folder of these, or a pattern such "
+            "as 'logs/day-*'.",
+            "--data",
+        ),
+    ] = None,
+    label: opt.Label = None,
+    features: opt.Features = "",
+    numeric: opt.Numeric = "",
+    numeric_rule: opt.NumericRule = DataOptions.numeric_rule,
+    positive_above: opt.PositiveAbove = None,
+    min_count: Annotated[
+        int | None,
+        in_data("Occurrences below which tokens share one id (default: 10 for criteo, else 1)."),
+    ] = None,
+    max_bad_rows: opt.MaxBadRows = 0,
+    split: Annotated[
+        str, in_data("Split: random, time:COLUMN or column:COLUMN.")
+    ] = DataOptions.split,
+    validation_path: opt.ValidationPath = None,
+    test_path: opt.TestPath = None,
+    split_seed: opt.SplitSeed = 0,
+    tail: Annotated[
+        str, in_data("Decay of synthetic frequencies: polynomial or exponential.")
+    ] = DataOptions.tail,
+    samples: Annotated[int, in_data("Number of synthetic samples.")] = DataOptions.samples,
+    separator: opt.Separator = None,
+    columns: opt.Columns = None,
+) -> None:
+    """Describe the samples."""
+
+
+def _model_options(
+    model: opt.Model = "fm",
+    dim: Annotated[
+        int | None, in_model("Dimension of the vectors (default: 64; deepfm 16).")
+    ] = None,
+    hidden: opt.Hidden = "16,16",
+    dropout: opt.Dropout = Settings.dropout,
+    epochs: Annotated[int, in_model("Maximum number of epochs.")] = Settings.epochs,
+    patience: Annotated[
+        int,
+        in_model("Number of epochs without a better validation AUC after which training stops."),
+    ] = 5,
+    batch_size: opt.BatchSize = Settings.batch_size,
+    seed: opt.Seed = 0,
+    checkpoint_steps: opt.CheckpointSteps = None,
+) -> None:
+    """Describe the model and its training."""
+
+
+def _rule_options(
+    init_scale: opt.InitScale = Settings.init_scale,
+    lr_decay: Annotated[
+        str, in_model("Learning rate schedule: constant, or linear to 0 over all epochs.")
+    ] = Settings.lr_decay,
+    weight_decay: opt.WeightDecay = 0.0,
+    weight_decay_power: opt.WeightDecayPower = 1.0,
+    max_lr: Annotated[
+        float | None,
+        in_rule(
+            "Cap on a token's learning rate, for fasgd and cfsgd (default: none; auto: 100 lr)."
+        ),
+    ] = None,
+    linear_lr_scale: opt.LinearLrScale = 1.0,
+    linear_decay_scale: opt.LinearDecayScale = 1.0,
+) -> None:
+    """Describe what tune searches."""
+
+
+@takes(_data_options, _model_options, _rule_options)
 def train(
     context: typer.Context,
     out: Annotated[Path, target("Folder for the model.")] = Path("model"),
@@ -79,52 +123,20 @@ def train(
     preset_name: _Preset = "paper",
     resume: opt.Resume = False,
     threads: opt.Threads = None,
-    dataset: _Dataset = None,
-    path: _Path = None,
-    label: opt.Label = None,
-    features: opt.Features = "",
-    numeric: opt.Numeric = "",
-    numeric_rule: opt.NumericRule = DataOptions.numeric_rule,
-    positive_above: opt.PositiveAbove = None,
-    min_count: _MinCount = None,
-    max_bad_rows: opt.MaxBadRows = 0,
-    split: _Split = DataOptions.split,
-    validation_path: opt.ValidationPath = None,
-    test_path: opt.TestPath = None,
-    split_seed: opt.SplitSeed = 0,
-    tail: _Tail = DataOptions.tail,
-    samples: _Samples = DataOptions.samples,
-    separator: opt.Separator = None,
-    columns: opt.Columns = None,
-    model: opt.Model = "fm",
-    dim: _Dim = None,
-    hidden: opt.Hidden = "16,16",
-    dropout: opt.Dropout = Settings.dropout,
-    init_scale: opt.InitScale = Settings.init_scale,
-    epochs: _Epochs = Settings.epochs,
-    patience: _Patience = 5,
-    batch_size: opt.BatchSize = Settings.batch_size,
-    lr_decay: _LrDecay = Settings.lr_decay,
-    seed: opt.Seed = 0,
-    checkpoint_steps: opt.CheckpointSteps = None,
-    weight_decay: opt.WeightDecay = 0.0,
-    weight_decay_power: opt.WeightDecayPower = 1.0,
-    max_lr: _MaxLr = None,
-    linear_lr_scale: opt.LinearLrScale = 1.0,
-    linear_decay_scale: opt.LinearDecayScale = 1.0,
 ) -> None:
     """Train a model and save it as a folder.
 
     Example: freqsgd train --data clicks.csv --label click --features user,item --out model
     """
     data, shared = _data(context), _settings(context)
-    check_single(out, data, resume)
+    check_out(out, RUN, resume=resume)
     rule, settings = _planned(context, data, shared, optimizer, lr, preset_name)
     results = trained(data, rule, settings, threads=threads, out=out, resume=resume)
     save_results(results, out)
     show_trained(results, out)
 
 
+@takes(_data_options, _model_options, _rule_options)
 def compare(
     context: typer.Context,
     optimizers: opt.Optimizers = _FIVE,
@@ -142,39 +154,6 @@ def compare(
             "--diagnose",
         ),
     ] = False,
-    dataset: _Dataset = None,
-    path: _Path = None,
-    label: opt.Label = None,
-    features: opt.Features = "",
-    numeric: opt.Numeric = "",
-    numeric_rule: opt.NumericRule = DataOptions.numeric_rule,
-    positive_above: opt.PositiveAbove = None,
-    min_count: _MinCount = None,
-    max_bad_rows: opt.MaxBadRows = 0,
-    split: _Split = DataOptions.split,
-    validation_path: opt.ValidationPath = None,
-    test_path: opt.TestPath = None,
-    split_seed: opt.SplitSeed = 0,
-    tail: _Tail = DataOptions.tail,
-    samples: _Samples = DataOptions.samples,
-    separator: opt.Separator = None,
-    columns: opt.Columns = None,
-    model: opt.Model = "fm",
-    dim: _Dim = None,
-    hidden: opt.Hidden = "16,16",
-    dropout: opt.Dropout = Settings.dropout,
-    init_scale: opt.InitScale = Settings.init_scale,
-    epochs: _Epochs = Settings.epochs,
-    patience: _Patience = 5,
-    batch_size: opt.BatchSize = Settings.batch_size,
-    lr_decay: _LrDecay = Settings.lr_decay,
-    seed: opt.Seed = 0,
-    checkpoint_steps: opt.CheckpointSteps = None,
-    weight_decay: opt.WeightDecay = 0.0,
-    weight_decay_power: opt.WeightDecayPower = 1.0,
-    max_lr: _MaxLr = None,
-    linear_lr_scale: opt.LinearLrScale = 1.0,
-    linear_decay_scale: opt.LinearDecayScale = 1.0,
 ) -> None:
     """Train one model with several optimizers and compare them.
 
@@ -194,6 +173,7 @@ def compare(
     )
 
 
+@takes(_data_options, _model_options)
 def tune(
     context: typer.Context,
     out: Annotated[Path, target("Folder for trials, models, results and report.")],
@@ -204,50 +184,23 @@ def tune(
     ] = 1,
     resume: opt.Resume = False,
     threads: opt.Threads = None,
-    dataset: _Dataset = None,
-    path: _Path = None,
-    label: opt.Label = None,
-    features: opt.Features = "",
-    numeric: opt.Numeric = "",
-    numeric_rule: opt.NumericRule = DataOptions.numeric_rule,
-    positive_above: opt.PositiveAbove = None,
-    min_count: _MinCount = None,
-    max_bad_rows: opt.MaxBadRows = 0,
-    split: _Split = DataOptions.split,
-    validation_path: opt.ValidationPath = None,
-    test_path: opt.TestPath = None,
-    split_seed: opt.SplitSeed = 0,
-    tail: _Tail = DataOptions.tail,
-    samples: _Samples = DataOptions.samples,
-    separator: opt.Separator = None,
-    columns: opt.Columns = None,
-    model: opt.Model = "fm",
-    dim: _Dim = None,
-    hidden: opt.Hidden = "16,16",
-    dropout: opt.Dropout = Settings.dropout,
-    epochs: _Epochs = Settings.epochs,
-    patience: _Patience = 5,
-    batch_size: opt.BatchSize = Settings.batch_size,
-    seed: opt.Seed = 0,
-    checkpoint_steps: opt.CheckpointSteps = None,
 ) -> None:
     """Search the best settings of each optimizer, with the same number of trials.
 
     Example: freqsgd tune --dataset movielens-1m --optimizers cfsgd,adam --trials 40 --out tuned
     """
-    from freqsgd.recommender.trials import TRIALS
     from freqsgd.recommender.tune import check_request
     from freqsgd.recommender.tune import tune as search
 
+    model = context.params["model"]
     if model in TEXT_MODELS:
         raise DataError(
             f"there is no search of settings for {model}: compare several rates "
             f"(freqsgd words compare --model {model} --lr)"
         )
     data, shared, names = _data(context), _settings(context), opt.words(optimizers)
+    check_out(out, SEARCH, resume=resume)
     check_request(names, shared, out=out, trials=trials, seeds=seeds, resume=resume)
-    told = f"{out} holds no search to go on with: a new one starts"
-    say_if_new(out / TRIALS, resume, told)
     with session(data, threads, out) as (loaded, watcher):
         results = search(
             loaded,
@@ -294,13 +247,8 @@ def _planned(
     lr: str,
     preset_name: str,
 ) -> tuple[Rule, Settings]:
-    """Return the rule and settings of an optimizer."""
+    """Return the rule and settings of an optimizer: the preset's where no option is given."""
     values = preset(preset_name, data.name, shared.model, optimizer) or {}
     given = opt.given(context) - {"lr"} | ({"lr"} if lr else set())
-    return chosen(opt.rule_of(context, optimizer, lr), shared, values, given)
-
-
-def chosen(rule: Rule, settings: Settings, values: Any, given: Set[str]) -> tuple[Rule, Settings]:
-    """Give what is not on the command line the values of a preset."""
     left = {name: value for name, value in values.items() if name not in given}
-    return with_preset(rule, settings, left)
+    return with_preset(opt.rule_of(context, optimizer, lr), shared, left)

@@ -48,6 +48,7 @@ def theory(
     ] = _DEFAULT.seed,
     threads: opt.Threads = None,
     out: Annotated[Path | None, target("Folder for theory.json, theory.html and pictures.")] = None,
+    force: opt.Force = False,
 ) -> None:
     """Check the paper's theorems by simulation: bound and measurement for every token.
 
@@ -61,7 +62,7 @@ def theory(
     settings.check()
     use_threads(threads)
     make = partial(run, settings, threads=threads)
-    present("theory.json", make, print_theory, write_theory, out)
+    present("theory.json", make, print_theory, write_theory, out, force)
 
 
 _ROWS = 10  # of users that are shown

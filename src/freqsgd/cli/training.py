@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from freqsgd.cli.progress import Watcher, console
+from freqsgd.cli.progress import Watcher
 from freqsgd.cli.results import print_results
-from freqsgd.cli.session import command_line, interruptible, use_threads
+from freqsgd.cli.session import COMPARISON, check_out, command_line, interruptible, use_threads
 from freqsgd.errors import DataError, InterruptedFitError
-from freqsgd.files import check_apart, write_json
+from freqsgd.files import write_json
 from freqsgd.optimizers import Rule
 from freqsgd.report import write_report
 from freqsgd.report.diagnosis import diagnosis_words
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from freqsgd.compare import AnyData, AnySettings
 
 REPORT = "report.html"
-_NOTHING = "holds nothing to resume: this run begins anew"
 AnyOptions = DataOptions | TextOptions | StreamOptions
 
 
@@ -38,7 +37,6 @@ def session(
     Of a stream only the names and columns of its files are read yet. Words have kernels that each
     training compiles as it needs them.
     """
-    _check_inputs(options, out)
     use_threads(threads)
     resumable = "the same command with --resume goes on from here"
     advice = "with --out DIR a run can be resumed" if out is None else resumable
@@ -70,7 +68,7 @@ def compare_and_report(
     """Train with each optimizer, print the results and write their report."""
     from freqsgd.compare import compare
 
-    say_if_new(out, resume, f"{out} {_NOTHING}")
+    check_out(out, COMPARISON, resume=resume)
     with session(options, threads, out, rules) as (data, watcher):
         results = compare(
             data,
@@ -99,19 +97,6 @@ def _listeners(options: AnyOptions, watcher: Watcher) -> dict[str, Any]:
     return {"listener": watcher.training}
 
 
-def check_single(out: Path, options: AnyOptions, resume: bool) -> None:
-    """Refuse a folder that holds what a single run would replace."""
-    from freqsgd.runs.documents import MODELS, RESULTS
-    from freqsgd.runs.resume import check_unused
-    from freqsgd.tables.encoders.encoder import DESCRIPTION, TOKENS
-
-    if (out / MODELS).exists():
-        raise DataError(f"{out} holds a comparison (freqsgd compare): use another --out")
-    _check_inputs(options, out)  # says more of a file that is both
-    if not resume:
-        check_unused(out, (RESULTS, REPORT, DESCRIPTION, TOKENS))
-
-
 def trained(
     options: AnyOptions,
     rule: Rule,
@@ -125,7 +110,6 @@ def trained(
     """Return the results of one run, whose model is written to the folder."""
     from freqsgd.compare import add_run, describe_any, fit_any
 
-    say_if_new(out, resume, f"{out} {_NOTHING}")
     with session(options, threads, out, [rule]) as (data, watcher):
         record = fit_any(
             data,
@@ -140,14 +124,6 @@ def trained(
         results = describe_any(data, settings, threads, command_line())
         add_run(results, data, record)
     return results
-
-
-def say_if_new(path: Path | None, resume: bool, told: str) -> None:
-    """Print a line where --resume finds nothing at a path, or an empty folder."""
-    if path is None or not resume:
-        return
-    if not any(path.iterdir()) if path.is_dir() else not path.exists():
-        console.print(told, soft_wrap=True, markup=False)
 
 
 def save_results(results: dict[str, Any], out: Path) -> None:
@@ -165,20 +141,6 @@ def show_trained(results: dict[str, Any], out: Path) -> None:
             raise DataError(run["error"])
     print_results(results)
     print(f"\nmodel: {out}")
-
-
-def _check_inputs(options: AnyOptions, out: Path | None) -> None:
-    """Refuse data in the folder of the results that is called like one of them."""
-    names = ("path", "validation_path", "test_path")
-    given = (getattr(options, name, None) for name in names)
-    if out is not None:
-        from freqsgd.runs.checkpoint import MODEL
-        from freqsgd.runs.documents import RESULTS
-        from freqsgd.tables.encoders.encoder import DESCRIPTION, TOKENS
-        from freqsgd.tables.readers.files import named_paths
-
-        written = (MODEL, DESCRIPTION, TOKENS, RESULTS, REPORT)
-        check_apart(out, written, [path for each in given if each for path in named_paths(each)])
 
 
 def _compile(*, fades: bool) -> None:

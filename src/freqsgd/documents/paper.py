@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final, Literal, get_args
 
 from msgspec import Meta, Struct
 
 from freqsgd.documents.results import Machine
 
-NOT_MEASURED = "not measured"
-VERDICTS = ("agrees", "agrees in part", "differs", NOT_MEASURED)
+NOT_MEASURED: Final = "not measured"
+Verdict = Literal["agrees", "agrees in part", "differs", "not measured"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 class Ruling(Struct, frozen=True):
@@ -45,7 +46,7 @@ class PaperRun(Struct, frozen=True):
 class PaperFigure(Struct, frozen=True):
     """A figure or table of the paper."""
 
-    name: str = "figure"
+    name: Annotated[str, Meta(pattern="^[a-z0-9-]+$")]  # part of names of files and links
     number: str = ""
     title: str = ""
     claim: str = ""
@@ -53,7 +54,7 @@ class PaperFigure(Struct, frozen=True):
     private: str = ""
     rates: dict[str, dict[str, float]] = {}  # of the paper, by model and optimizer
     data: str = "none"
-    verdict: str = NOT_MEASURED
+    verdict: Verdict = NOT_MEASURED
     rules: tuple[Ruling, ...] = ()
     runs: tuple[str, ...] = ()
     command: str | None = None

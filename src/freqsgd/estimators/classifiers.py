@@ -321,8 +321,8 @@ class FMClassifier(BaseClassifier):
 
     Args:
         dim: size of the vectors
-        optimizer: "cfsgd", "sgd", "fasgd", "adagrad", "rowwise-adagrad" or "adam"
-        lr: learning rate; "auto" finds one
+        optimizer: "cfsgd", "cfadam", "sgd", "fasgd", "adagrad", "rowwise-adagrad" or "adam"
+        lr: learning rate; "auto" finds one (for cfadam it is 0.001)
         weight_decay: strength of the L2 penalty
         weight_decay_power: how it follows frequency; 1 is ordinary L2
         max_lr: cap on the rate of a token, for fasgd and cfsgd

@@ -43,7 +43,8 @@ class Word2Vec:
         dim: size of the vectors
         model: "skipgram" or "cbow"
         loss: "negative": negative sampling, or "softmax" over the whole vocabulary
-        optimizer: "sgd", "cfsgd", "fasgd" or "rowwise-adagrad"; with softmax also "adagrad", "adam"
+        optimizer: "sgd", "cfsgd", "fasgd", "cfadam" or "rowwise-adagrad"; with softmax also
+            "adagrad", "adam"
         lr: learning rate; None for the default of the model, loss and optimizer
         max_lr: cap on the rate of a word, for cfsgd and fasgd; without ``lr`` it has a default too
         window: words on each side

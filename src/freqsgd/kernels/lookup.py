@@ -9,14 +9,14 @@ import numba
 import numpy as np
 
 from freqsgd.kernels.machine import (
-    BLOCK,
+    AHEAD,
     LANES,
     add_scaled,
     compiled,
     copy,
     kernel,
     pointer,
-    prefetch_row,
+    prefetch_row_only,
     take,
 )
 from freqsgd.kernels.threads import run
@@ -114,8 +114,8 @@ def _lookup(job, first, last, weights):
                 out[j] = 0
         for f in range(fields):
             i = b * fields + f
-            while ahead < last * fields and ahead < i + BLOCK:
-                prefetch_row(address + (starts[f_ahead] + ids[ahead]) * row_bytes, row_bytes)
+            while ahead < last * fields and ahead < i + AHEAD:
+                prefetch_row_only(address + (starts[f_ahead] + ids[ahead]) * row_bytes, row_bytes)
                 ahead += 1
                 f_ahead = 0 if f_ahead + 1 == fields else f_ahead + 1
             row = (starts[f] + ids[i]) * dim

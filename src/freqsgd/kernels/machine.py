@@ -23,6 +23,7 @@ tell_of_compiling()
 
 CACHE_LINE = 64
 BLOCK = 32  # rows that are fetched ahead of their use
+AHEAD = 128  # the same for loops that do little with each place
 
 # Of all that kernels are made of: a kernel kept on disk must not outlive a change to it.
 SOURCES = zlib.crc32(
@@ -305,21 +306,34 @@ def sum_squared_products(typingctx, source, columns, length, like):
 
 @intrinsic
 def add_squares(typingctx, target, source, rows, row_bytes, like):
-    """Add the squares of the first LANES numbers of each row to the float64 numbers of target."""
+    """Add the squares of the first LANES numbers of each row to the float64 numbers of target.
+
+    Rows in odd places have a sum of their own: an addition need not wait for the one before it.
+    """
 
     def codegen(context, builder, signature, args):
         kind = context.get_value_type(signature.args[4])
         size = context.get_abi_sizeof(kind)
         into = _vector(builder, args[0], ir.DoubleType())
-        total = cgutils.alloca_once_value(builder, builder.load(into, align=8))
-        with cgutils.for_range(builder, args[2]) as loop:
-            address = builder.add(args[1], builder.mul(loop.index, args[3]))
+        zero = ir.Constant(ir.VectorType(ir.DoubleType(), LANES), [0.0] * LANES)
+        totals = [cgutils.alloca_once_value(builder, zero) for _ in range(2)]
+
+        def add(row, total):
+            address = builder.add(args[1], builder.mul(row, args[3]))
             value = builder.load(_vector(builder, address, kind), align=size)
             if size < 8:
                 value = builder.fpext(value, ir.VectorType(ir.DoubleType(), LANES))
             square = builder.fmul(value, value, flags=["contract"])
             builder.store(builder.fadd(builder.load(total), square, flags=["contract"]), total)
-        builder.store(builder.load(total), into, align=8)
+
+        one = ir.IntType(64)(1)
+        with cgutils.for_range(builder, builder.lshr(args[2], one)) as loop:
+            for place, total in enumerate(totals):
+                add(builder.add(builder.shl(loop.index, one), ir.IntType(64)(place)), total)
+        with builder.if_then(builder.trunc(args[2], ir.IntType(1))):
+            add(builder.sub(args[2], one), totals[0])
+        total = builder.fadd(*map(builder.load, totals))
+        builder.store(builder.fadd(builder.load(into, align=8), total), into, align=8)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64, types.int64, like), codegen

@@ -17,6 +17,7 @@ import numba
 import numpy as np
 
 from freqsgd.kernels.machine import (
+    AHEAD,
     BLOCK,
     LANES,
     add_scaled,
@@ -248,8 +249,8 @@ def _count(table, shard, shards, weights, counts, sources):
     increments = numba.carray(pointer(table.increments), length, dtype=counts.dtype)
     if table.weight_decay == 0 and not once:
         for i in range(length):
-            if i + BLOCK < length:
-                prefetch(address + ids[(i + BLOCK) * stride] * counts.itemsize)
+            if i + AHEAD < length:
+                prefetch(address + ids[(i + AHEAD) * stride] * counts.itemsize)
             row = ids[i * stride]
             if row & mask == shard and row != padding:
                 count[row] += increments[i] if weighted else number(1)
@@ -261,8 +262,8 @@ def _count(table, shard, shards, weights, counts, sources):
     before = np.empty(length, counts.dtype)
     found = 0
     for i in range(length):
-        if i + BLOCK < length:
-            prefetch(address + ids[(i + BLOCK) * stride] * counts.itemsize)
+        if i + AHEAD < length:
+            prefetch(address + ids[(i + AHEAD) * stride] * counts.itemsize)
         row = ids[i * stride]
         if row & mask == shard and row != padding:
             increment = increments[i] if weighted else number(1)
@@ -306,7 +307,7 @@ def _decay_rows(table, rows, before, count, weights, sources):
 
 
 @compiled
-def _next_block(table, i, shard, shards, itemsize, rows, offsets):
+def _next_block(table, i, shard, shards, itemsize, block):
     """Collect the next rows of a shard and where their gradients are, and prefetch both.
 
     Returns how many there are, and where to go on.
@@ -316,6 +317,7 @@ def _next_block(table, i, shard, shards, itemsize, rows, offsets):
     values_address, values_stride, padding = table.values, table.values_stride, table.padding
     scattered, mask, row_bytes = values_stride != dim, shards - 1, dim * itemsize
     ids = numba.carray(pointer(table.ids), length * stride, dtype=np.int64)
+    rows, offsets = block[0], block[1]
     filled = 0
     while filled < BLOCK and i < length:
         row = i if dense else ids[i * stride]
@@ -344,12 +346,14 @@ def _add(table, shard, shards, weights, sources):
     weight = numba.carray(pointer(address), table.rows * dim, dtype=weights.dtype)
     values = numba.carray(pointer(values_address), length * values_stride, dtype=weights.dtype)
 
-    rows = np.empty(BLOCK, np.int64)
-    offsets = np.empty(BLOCK, np.int64)
+    blocks = np.empty((2, 2, BLOCK), np.int64)  # rows and offsets: of this block, of the next
     rates = np.empty(BLOCK, np.float64)
-    i = 0
-    while i < length:
-        filled, i = _next_block(table, i, shard, shards, itemsize, rows, offsets)
+    turn = 0
+    ready, i = _next_block(table, 0, shard, shards, itemsize, blocks[turn])
+    while ready > 0:
+        rows, offsets, filled = blocks[turn, 0], blocks[turn, 1], ready
+        turn = 1 - turn
+        ready, i = _next_block(table, i, shard, shards, itemsize, blocks[turn])
         for k in range(filled):
             number = source[rows[k]]
             rates[k] = (unseen if number == 0 else float(number)) / n
@@ -383,13 +387,15 @@ def _add_by_column(table, shard, shards, weights, sources):
     columns_address = table.scale
     columns = numba.carray(pointer(columns_address), dim, dtype=weights.dtype)
 
-    rows = np.empty(BLOCK, np.int64)
-    offsets = np.empty(BLOCK, np.int64)
+    blocks = np.empty((2, 2, BLOCK), np.int64)  # rows and offsets: of this block, of the next
     rates = np.empty(BLOCK, np.float64)
     bounds = np.empty(BLOCK, np.float64)
-    i = 0
-    while i < length:
-        filled, i = _next_block(table, i, shard, shards, itemsize, rows, offsets)
+    turn = 0
+    ready, i = _next_block(table, 0, shard, shards, itemsize, blocks[turn])
+    while ready > 0:
+        rows, offsets, filled = blocks[turn, 0], blocks[turn, 1], ready
+        turn = 1 - turn
+        ready, i = _next_block(table, i, shard, shards, itemsize, blocks[turn])
         for k in range(filled):
             count = source[rows[k]]
             rates[k] = max((unseen if count == 0 else float(count)) / n, least)

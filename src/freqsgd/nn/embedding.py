@@ -201,8 +201,9 @@ class CFEmbedding(nn.Module):
         if self.pooling and ids.dim() == 0:
             raise ValueError("pooling needs ids with at least one axis")
         shape = (*(ids.shape[:-1] if self.pooling else ids.shape), self.embedding_dim)
-        matrix = self._as_matrix(ids)
-        if not (self.training and torch.is_grad_enabled()):
+        learns = self.training and torch.is_grad_enabled()
+        matrix = self._as_matrix(ids, copy=learns)  # the caller may fill its tensor anew
+        if not learns:
             return self._gather(matrix).view(shape)
         if DistributedDataParallel._active_ddp_module is not None:
             raise RuntimeError(
@@ -229,13 +230,13 @@ class CFEmbedding(nn.Module):
             )
         return RateLaw(lr=number("lr", lr), power=self.power, max_lr=self.max_lr, **decay)
 
-    def _as_matrix(self, ids: Tensor) -> Tensor:
+    def _as_matrix(self, ids: Tensor, copy: bool) -> Tensor:
         """Return ids as (samples, fields), (samples, ids of a sum) or (ids, 1)."""
         if self.fields or self.pooling:
             ids = ids.flatten(0, -2) if ids.dim() > 1 else ids.unsqueeze(0)
         else:
             ids = ids.reshape(-1, 1)
-        return ids.to(torch.int64).contiguous()
+        return ids.to(torch.int64, copy=copy, memory_format=torch.contiguous_format).contiguous()
 
     def _gather(self, matrix: Tensor) -> Tensor:
         samples, width = matrix.shape
@@ -377,7 +378,7 @@ class _Lookup(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, anchor: Tensor, ids: Tensor, module: CFEmbedding) -> Tensor:
         out = module._gather(ids)
-        ctx.save_for_backward(ids.clone())  # the caller may fill its tensor with the next batch
+        ctx.save_for_backward(ids)
         ctx.module = module
         return out
 

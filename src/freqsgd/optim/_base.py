@@ -246,9 +246,10 @@ class FrequencyOptimizer(CheckedOptimizer):
                     yield update, group, False
                     continue
                 self._check_counts(param, group)
-                if group["fused"]:
-                    check_fused(param, name)
-                yield update, group, group["fused"] is not False and not why_not_fused(param)
+                use_kernel = group["fused"] is not False and not why_not_fused(param)
+                if group["fused"] and not use_kernel:
+                    check_fused(param, name)  # raises
+                yield update, group, use_kernel
 
     def _observed(
         self, update: Update, group: Group, observed: dict[Tensor, list[Observation]]
@@ -259,7 +260,8 @@ class FrequencyOptimizer(CheckedOptimizer):
             found = [(update.ids, update.ids.numel())]
             if self._counts_rows(group) and group.get("count") != "batch":
                 self._doubts.merged_ids(update.param, update.describe)
-        check_span(found, **counting_options(group))
+        if group.get("halflife") is not None:
+            check_span(found, **counting_options(group))
         return found
 
     def _count(self, update: Update, group: Group, observed: list[Observation]) -> None:

@@ -35,7 +35,7 @@ State = dict[str, Any]
 Observation = tuple[Tensor, int]  # ids, and the units (see above) they stand for
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Batch:
     """What one step counts on one table, and the number of samples it then has seen."""
 
@@ -100,11 +100,11 @@ def begin_batch(
 
 
 def check_span(
-    observed: Sequence[Observation], *, count: str, tokens_per_sample: int, halflife: float | None
+    observed: Sequence[Observation], *, count: str, tokens_per_sample: int, halflife: float
 ) -> None:
     """Refuse a step over so many halflives that its first samples would weigh nothing."""
     samples = _units(observed, once=count == "batch") / tokens_per_sample
-    if halflife is not None and samples / halflife > MAX_EXPONENT:
+    if samples / halflife > MAX_EXPONENT:
         raise ValueError(
             f"halflife={halflife} is too short for a step of {samples:.0f} samples: a step may "
             f"span at most {MAX_EXPONENT:.0f} halflives"
@@ -112,7 +112,7 @@ def check_span(
 
 
 def _units(observed: Sequence[Observation], once: bool) -> int:
-    return 1 if once else sum(units for _, units in observed)
+    return 1 if once else sum([units for _, units in observed])
 
 
 def _move_origin(state: State, first: int, last: int, halflife: float) -> None:

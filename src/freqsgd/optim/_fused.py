@@ -35,19 +35,19 @@ def check(updates: Iterable[Update]) -> None:
     """
     for kind, group in _grouped(updates, lambda u: u.param.dtype if u.grad is not None else None):
         tables = _describe_gradients(group)
-        widths = [u.param.shape[1] if u.sums_squares else 0 for u in group]
+        widths = tables["dim"].tolist() if group[0].sums_squares else []  # of all tables or none
         sums = torch.zeros(rows.parts_of(tables), sum(widths), dtype=torch.float64)
-        addresses = sums.data_ptr() + 8 * (np.cumsum(widths) - widths)
-        tables["squares"] = np.where(widths, addresses, 0)
-        tables["squares_stride"] = sum(widths)
+        if widths:
+            tables["squares"] = sums.data_ptr() + 8 * (np.cumsum(widths) - widths)
+            tables["squares_stride"] = sum(widths)
         bad = rows.find_bad(tables, NUMPY[kind], _workers(tables))
         if bad is not None:
             update = group[bad]
             if update.ids is not None:
                 check_rows(update.param, update.ids, update.describe)
             raise non_finite(update.describe(update.param))
-        for update, squares in zip(group, sums.sum(0).split(widths), strict=True):
-            if update.sums_squares:
+        if widths:
+            for update, squares in zip(group, sums.sum(0).split(widths), strict=True):
                 update.squares = squares
 
 
@@ -90,8 +90,8 @@ def _grouped(
 def _describe_gradients(group: Sequence[Update]) -> Any:
     """Return the kernel's records, with the rows of the gradients."""
     tables = np.zeros(len(group), rows.TABLE)
-    tables["rows"] = [u.param.shape[0] for u in group]
-    tables["dim"] = tables["values_stride"] = [u.param.shape[1] for u in group]
+    tables["rows"], tables["dim"] = zip(*[u.param.shape for u in group], strict=True)
+    tables["values_stride"] = tables["dim"]
     tables["ids"] = [_address(u.ids) for u in group]
     tables["ids_len"] = [0 if u.grad is None else u.grad.shape[0] for u in group]
     tables["values"] = [_address(u.grad) for u in group]

@@ -45,7 +45,9 @@ def rows_of(param: Tensor, describe: Describe) -> tuple[Tensor | None, Tensor | 
 
 def _plain_memory(grad: Tensor, param: Tensor) -> Tensor:
     """Return a gradient that can be read from its address, in the parameter's type."""
-    return grad.to(param.dtype).resolve_neg().contiguous()
+    if grad.dtype != param.dtype:
+        grad = grad.to(param.dtype)
+    return grad.resolve_neg().contiguous()
 
 
 def check_table(param: Tensor, describe: Describe) -> None:
@@ -66,7 +68,7 @@ def why_not_fused(param: Tensor) -> str | None:
     """Return why the CPU kernel cannot update a parameter; None if it can."""
     if type(param) not in (Tensor, Parameter):
         return f"the weights are a {type(param).__name__}"
-    if param.device.type != "cpu":
+    if not param.is_cpu:
         return f"the weights are on {param.device}"
     if param.dtype not in (torch.float32, torch.float64):
         return f"the weights are {param.dtype}, not float32 or float64"

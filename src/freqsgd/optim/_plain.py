@@ -16,7 +16,7 @@ from freqsgd.optim._parameters import Describe, check_rows
 from freqsgd.rates import AdamLaw, RateLaw
 
 
-@dataclass
+@dataclass(slots=True)
 class Update:
     """What a step does to one parameter.
 

@@ -67,7 +67,7 @@ class CFAdam(CountingOptimizer):
             the part lr * weight_decay * q_k * (c_k / n)^-weight_decay_power, where q_k is its
             frequency in the batch; at most half of the row
         weight_decay_power: 1 gives every row the same decay on average, as AdamW does; smaller
-            values spare rare rows
+            values spare rare rows, larger ones, up to 1.5, shrink them more
         clip: bound on the step of a table's row, in units of Adam's usual step for a row as
             frequent; None for no bound
         maximize: ascend instead of descend

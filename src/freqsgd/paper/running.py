@@ -13,7 +13,14 @@ from typing import Any
 import msgspec
 
 from freqsgd.documents import SCHEMA
-from freqsgd.documents.paper import NOT_MEASURED, PaperFigure, PaperRun, PaperSummary, Ruling
+from freqsgd.documents.paper import (
+    NOT_MEASURED,
+    PaperFigure,
+    PaperRun,
+    PaperSummary,
+    Ruling,
+    Verdict,
+)
 from freqsgd.documents.results import Machine
 from freqsgd.errors import DataError
 from freqsgd.files import locked, write_json
@@ -301,7 +308,7 @@ def judged(
     )
 
 
-def verdict(answers: Sequence[bool | None]) -> str:
+def verdict(answers: Sequence[bool | None]) -> Verdict:
     """Return one word for the answers of a figure's rules; None is a rule without an answer.
 
     >>> verdict([True, True]), verdict([True, None]), verdict([False, None]), verdict([None])

@@ -33,6 +33,7 @@ from freqsgd.planner.workload import (
     state_of_row,
     usable_memory,
 )
+from freqsgd.runs.machine import byte_size
 from freqsgd.torchrec.limits import FLOAT, MAX_STEPS
 
 __all__ = ["plan"]
@@ -133,10 +134,10 @@ def _too_small(work: Workload, host_memory: int, usable: int) -> str:
     single = _hosts(COUNTER_SGD, replace(work, batch_size=1), usable)
     smaller = "smaller batches" if any(single.values()) else "a smaller dimension (--dim)"
     return (
-        f"a host of {host_memory / 1e9:,.1f} GB is too small, however many there are: row-wise "
-        f"each has sums and gradients of the whole batch, {3 * work.outputs / 1e9:,.1f} GB, and "
+        f"a host of {byte_size(host_memory)} is too small, however many there are: row-wise "
+        f"each has sums and gradients of the whole batch, {byte_size(3 * work.outputs)}, and "
         f"rows of {len(work.tables):,} tables; table-wise the largest table takes "
-        f"{table / 1e9:,.1f} GB, beside a batch; take {smaller} or more memory"
+        f"{byte_size(table)}, beside a batch; take {smaller} or more memory"
     )
 
 
@@ -220,6 +221,8 @@ def _notes(
     """Return limits, and advice; docs/scaling.md explains the arithmetic."""
     told = work.examples is not None
     notes = {
+        "counter-sgd: FBGEMM's COUNTER_SGD, which is cfsgd counting batches; freqsgd stream train "
+        "--engine torchrec trains with it": COUNTER_SGD in optimizers,
         "*: no engine shards the counter of cfsgd, TorchRec trains with counter-sgd": (
             any(PLANNED[name].counts for name in optimizers)
         ),

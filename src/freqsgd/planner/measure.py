@@ -29,7 +29,7 @@ from freqsgd.nn.fm import FM
 from freqsgd.optimizers import Rule
 from freqsgd.recommender.engine import Engine
 from freqsgd.recommender.settings import Pass, Settings
-from freqsgd.runs.machine import available_memory, describe_machine
+from freqsgd.runs.machine import available_memory, byte_size, describe_machine
 from freqsgd.tables.dataset import batches
 from freqsgd.tables.generated.click_log import ClickLog
 from freqsgd.tables.generated.clicks import ClickStream
@@ -61,7 +61,7 @@ def measure(sizes: BenchSizes = FULL, progress: _Progress | None = None) -> Benc
     available = available_memory()
     if available is not None and sizes.memory > available:
         raise DataError(
-            f"bench takes about {sizes.memory / 1e9:.1f} GB of memory, {available / 1e9:.1f} GB "
+            f"bench takes about {byte_size(sizes.memory)} of memory, {byte_size(available)} "
             "are available: freqsgd bench --quick takes less"
         )
     begin = time.perf_counter()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from torch.autograd.graph import increment_version
 from freqsgd.errors import DivergedError
 from freqsgd.kernels.fm import job as kernels
 from freqsgd.nn.fm import FM, DeepFM
-from freqsgd.optim import CFSGD
 from freqsgd.optimizers import WIDE, Rule
 from freqsgd.recommender.halflife import Halflife
 from freqsgd.recommender.models import model_of
@@ -220,6 +220,7 @@ class DeepEngine(DeepPredictor, Engine):
         sizes = self.batch_size, BLOCK  # of training, of predictions
         self.torch_threads = max(network_threads(model.network, size) for size in sizes)
         self._optimizer = _network_optimizer(model.network, rule)
+        self._vectors = torch.empty(self.batch_size, len(model.sizes), model.dim)
 
     @property
     def state(self) -> dict[str, Tensor]:
@@ -261,8 +262,7 @@ class DeepEngine(DeepPredictor, Engine):
                 logits[start : start + len(rows)] = self.predict(ids, rows)
                 self.model.train()
             threads = network_threads(self.model.network, self.batch_size)
-            with torch.random.fork_rng(devices=[]), torch_threads(threads):
-                torch.manual_seed((self.seed << 32) + self.steps)
+            with _seeded((self.seed << 32) + self.steps), torch_threads(threads):
                 times = None if weights is None else torch.from_numpy(weights[rows])
                 targets = torch.from_numpy(labels[rows]).float()
                 loss = self._step(ids, targets, times, rows, float(lr))
@@ -274,35 +274,45 @@ class DeepEngine(DeepPredictor, Engine):
         self, ids: NDArray[np.int32], labels: Tensor, weights: Tensor | None, rows: Any, lr: float
     ) -> float:
         size = len(rows)
-        vectors = torch.empty(size, len(self.model.sizes), self.model.dim)
-        shallow = torch.empty(size)
+        vectors, shallow = self._vectors[:size], torch.empty(size)
         job = self._training_job(ids, rows)
         job["last"], job["forward"], job["slopes"] = size, 1, 0
         job["logits"], job["vectors"] = shallow.data_ptr(), vectors.data_ptr()
         self._run(job, ids)
-        vectors.requires_grad_()
-        shallow.requires_grad_()
+        inputs = [shallow, vectors.detach().flatten(1)]
+        for tensor in inputs:
+            tensor.requires_grad_()
         self.model.network.train(size > 1)  # batch norm has no variance of one sample
-        logits = shallow + self.model.network(vectors.flatten(1)).squeeze(1)
+        logits = shallow + self.model.network(inputs[1]).squeeze(1)
         loss = nn.functional.binary_cross_entropy_with_logits(logits, labels, weights)
         if not math.isfinite(loss.item()):
             raise DivergedError(self.steps)
+        weights_of_network = list(self.model.network.parameters())
+        slopes, gradient, *others = torch.autograd.grad(loss, [*inputs, *weights_of_network])
+        for parameter, its in zip(weights_of_network, others, strict=True):
+            parameter.grad = its
         for group in self._optimizer.param_groups:
-            group["lr"] = lr * self._dense_scale
-        self._optimizer.zero_grad()
-        loss.backward()
+            group["lr"] = min(lr * self._dense_scale, self.rule.law.cap)
         self._optimizer.step()
-        assert shallow.grad is not None
-        assert vectors.grad is not None
-        lrs = np.array([lr])
-        job = self._training_job(ids, rows)
-        job["last"], job["update"] = size, 1
-        slopes, gradient = shallow.grad.contiguous(), vectors.grad.contiguous()
+        slopes, gradient, lrs = slopes.contiguous(), gradient.contiguous(), np.array([lr])
+        job["forward"], job["update"] = 0, 1
         job["slopes"], job["vectors_gradient"] = slopes.data_ptr(), gradient.data_ptr()
         self._describe_rule(job, lrs)
         self._run(job, ids)
         increment_version([self.model.tokens.weight, self.model.bias])
         return loss.item()
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Let torch draw from a seed, and then go on as before."""
+    generator = torch.default_generator
+    before = generator.get_state()
+    generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        generator.set_state(before)
 
 
 def engine_for(model: FM, rule: Rule, *, seed: int = 0, **options: Any) -> Engine:
@@ -407,10 +417,5 @@ def _buffers(model: FM, rule: Rule, batch_size: int) -> dict[str, NDArray[Any]]:
 
 def _network_optimizer(network: nn.Module, rule: Rule) -> torch.optim.Optimizer:
     """Return the network's optimizer: each step sets one rate for all weights, decay is L2."""
-    options: dict[str, Any] = {"lr": rule.law.lr, "weight_decay": rule.weight_decay}
-    if rule.facts.network in ("Adam", "AdamW"):
-        kind: type[torch.optim.Adam] = getattr(torch.optim, rule.facts.network)
-        return kind(network.parameters(), **options)
-    if rule.facts.network == "Adagrad":
-        return torch.optim.Adagrad(network.parameters(), **options)
-    return CFSGD(network.parameters(), max_lr=rule.law.max_lr, fused=False, **options)
+    kind: type[torch.optim.Adam] = getattr(torch.optim, rule.facts.network)
+    return kind(network.parameters(), weight_decay=rule.weight_decay, fused=True)

@@ -11,7 +11,7 @@ from typing import Any
 from freqsgd.errors import DataError
 from freqsgd.optimizers import WIDE, Rule
 from freqsgd.recommender.settings import Settings
-from freqsgd.runs.machine import available_memory
+from freqsgd.runs.machine import available_memory, byte_size
 from freqsgd.tables.dataset import Stream
 from freqsgd.tables.fields import Field
 
@@ -90,11 +90,12 @@ class MemoryPlan:
     def __str__(self) -> str:
         """Return the arithmetic in words."""
         deep = "" if self.hidden is None else " and the network"
-        kept = f" + {_gb(self.kept * self.weights)} of the best so far" if self.kept else ""
+        kept = f" + {byte_size(self.kept * self.weights)} of the best so far" if self.kept else ""
         return (
             f"{self.rows:,} rows x {self.dim + 1} weights x {_FLOAT} bytes{deep} = "
-            f"{_gb(self.weights)} of weights + {_gb(self.state)} of optimizer state "
-            f"({self.rule.keeps}){kept} + {_gb(self.work)} of workspace = {_gb(self.total)}"
+            f"{byte_size(self.weights)} of weights + {byte_size(self.state)} of optimizer state "
+            f"({self.rule.keeps}){kept} + {byte_size(self.work)} of workspace = "
+            f"{byte_size(self.total)}"
         )
 
 
@@ -152,7 +153,7 @@ def check_memory(plan: MemoryPlan, available: int | None = None) -> None:
     if plan.total <= available:
         return
     raise DataError(
-        f"{plan.rule.optimizer} does not fit: {plan}; {_gb(available)} are available."
+        f"{plan.rule.optimizer} does not fit: {plan}; {byte_size(available)} are available."
         f"{_advice(plan, available)}"
     )
 
@@ -160,7 +161,7 @@ def check_memory(plan: MemoryPlan, available: int | None = None) -> None:
 def _advice(plan: MemoryPlan, available: int) -> str:
     other = replace(plan, rule=Rule("cfsgd", plan.rule.lr))
     if other.total < 0.95 * plan.total and other.total <= available:
-        return f" cfsgd would take {_gb(other.total)} ({other.rule.keeps})"
+        return f" cfsgd would take {byte_size(other.total)} ({other.rule.keeps})"
     if plan.work > available / 2 and (batch := _most(plan, "batch_size", available)):
         return f" Use smaller batches (--batch-size {batch} at most)"
     rows, dim = _most(plan, "rows", available), _most(plan, "dim", available)
@@ -177,10 +178,6 @@ def _most(plan: MemoryPlan, name: str, available: int) -> int:
         return replace(plan, **change).total > available
 
     return bisect_left(range(1, getattr(plan, name)), True, key=exceeds)
-
-
-def _gb(count: int) -> str:
-    return f"{count / 1e9:.1f} GB"
 
 
 # Blocks are read, encoded and learned from at the same time. These were measured.

@@ -64,7 +64,6 @@ class Predictor:
         self._teams: dict[tuple[bool, bool], Team] = {}  # one for each kind of call: speeds differ
         self._starts = model.columns_start.numpy().astype(np.int64)
         self._sizes = model.columns_size.numpy().astype(np.int64)
-        self._field_of = model.columns_field.numpy().astype(np.int64)
         self._spans = _spans(model)
         self._marks = torch.empty(0, dtype=marks)
         step_kernel(_MARKS[marks])  # compiled before anything is timed
@@ -101,7 +100,6 @@ class Predictor:
         job["columns"], job["fields"] = len(self._starts), len(self._spans)
         job["columns_start"] = self._starts.ctypes.data
         job["columns_size"] = self._sizes.ctypes.data
-        job["columns_field"] = self._field_of.ctypes.data
         job["spans"], job["shards"] = self._spans.ctypes.data, 1
         job["weight"], job["dim"] = self.model.tokens.weight.data_ptr(), self.model.dim
         job["bias"] = self.model.bias.data_ptr()

@@ -43,21 +43,22 @@ def search_space(optimizer: str, settings: Settings, lr: float) -> dict[str, Ran
     weight decay of an occurrence of a typical token, whatever the power: with ``weight_decay``
     itself, the best value of one would depend very much on the other.
     """
+    facts = OPTIMIZERS[optimizer]
+    ranges = facts.search
     shortest, longest = min(4, settings.epochs), min(30, settings.epochs)
     space = {
         "lr": Range(lr / 8, lr * 16, lr),
         "init_scale": Range(0.3, 2, 1),
-        "linear_lr_scale": Range(0.1, 1, 1),
-        "linear_decay_scale": Range(0.5, 5, 1),
+        "linear_lr_scale": Range(*ranges.linear_lr, 1),
+        "linear_decay_scale": Range(*ranges.linear_decay, 1),
         "decay_epochs": Range(shortest, longest, None, "whole", optional=True),
     }
-    facts = OPTIMIZERS[optimizer]
     if facts.dense_decay:  # is stronger for the same number
         space["weight_decay"] = Range(1e-7, 1e-3, None, off=1e-7)
     else:
-        low, high = facts.typical_decay
+        low, high = ranges.typical_decay
         space["typical_decay"] = Range(low, high, None, off=low)
-        space["weight_decay_power"] = Range(0.5, 1, 1, "linear")
+        space["weight_decay_power"] = Range(*ranges.decay_power, 1, "linear")
     if facts.capped:
         space["max_lr_ratio"] = Range(10, 300, None, off=300)
     return space

@@ -143,6 +143,13 @@ _BEST: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
             "linear_lr_scale": 0.3,
             "linear_decay_scale": 2.0,
         },
+        "cfadam": {
+            "lr": 0.001,
+            "weight_decay": 0.116,
+            "weight_decay_power": 1.1,
+            "linear_lr_scale": 2.0,
+            "linear_decay_scale": 0.066,
+        },
         "adam": {"lr": 0.001, "weight_decay": 1e-5, "patience": 3},
     },
 }

@@ -1,7 +1,8 @@
 """Charts as Vega-Lite specifications, which the page draws in the browser and ``picture`` as PNG.
 
-A chart is :func:`plot` of rows (dictionaries with a ``run``, the label of a series) and of layers:
-:func:`lines`, :func:`points`, :func:`bars`, :func:`intervals`, :func:`labels`, :func:`level`.
+A :func:`chart` is made of rows (dictionaries with a ``run``, the label of a series), of layers
+(:func:`lines`, :func:`points`, :func:`bars`, :func:`intervals`, :func:`labels`, :func:`level`) and
+of tips: what a row tells, in the chart as well as in the table and the description beside it.
 Text of documents may stand in rows, titles and labels. It must never stand in expressions.
 """
 
@@ -12,11 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from freqsgd.optimizers import OPTIMIZERS, Style
-from freqsgd.report.tables import Table
-from freqsgd.report.wording import shortened
+from freqsgd.report.tables import Table, table
+from freqsgd.report.wording import capitalized, shortened
 
 Spec = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
@@ -65,25 +66,6 @@ IS_DECADE = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-
 RESOLUTION = 2  # pixels of a picture per pixel of a page
 
 
-class Drawn(Protocol):
-    """What can become a series: a run, or something else with a label and a key of a style."""
-
-    @property
-    def optimizer(self) -> str:
-        """The key of its style."""
-
-    @property
-    def label(self) -> str:
-        """Its name in rows and in the legend."""
-
-
-class Named(NamedTuple):
-    """Something that can become a series."""
-
-    optimizer: str
-    label: str
-
-
 @dataclass(frozen=True)
 class Series:
     """Something that is drawn: its name in rows and in the legend, and its style."""
@@ -105,17 +87,20 @@ class Chart:
     table: Table | None = None
 
 
-def series_of(runs: Sequence[Drawn]) -> list[Series]:
-    """Return the series of runs: a colour per optimizer, other dashes for its further runs."""
+def series_of(names: Mapping[str, str]) -> list[Series]:
+    """Return a series per label, given its optimizer or another key of a style.
+
+    An optimizer has a colour, and its further runs have other dashes.
+    """
     known = {**STYLES, **OTHER_STYLES}
-    strangers = [name for name in dict.fromkeys(run.optimizer for run in runs) if name not in known]
-    used = {run.optimizer for run in runs}
+    used = dict.fromkeys(names.values())
+    strangers = [name for name in used if name not in known]
     spare = [name for name in STYLES if name not in used] or list(STYLES)
     seen: Counter[str] = Counter()
     dashes, markers = list(DASHES), list(MARKERS)
     found = []
-    for run in runs:
-        name = run.optimizer
+    for label, optimizer in names.items():
+        name = optimizer
         if name in strangers:
             name = spare[strangers.index(name) % len(spare)]
         style = known[name]
@@ -123,7 +108,7 @@ def series_of(runs: Sequence[Drawn]) -> list[Series]:
             place = (dashes.index(style.dash) + seen[name]) % len(dashes)
             style = replace(style, dash=dashes[place], marker=markers[place])
         seen[name] += 1
-        found.append(Series(run.label, style, run.optimizer))
+        found.append(Series(label, style, optimizer))
     return found
 
 
@@ -258,106 +243,82 @@ def points(rows: Rows | None = None, *, sized: bool = False, **mark: Any) -> Spe
     return made
 
 
-def bars(tips: Sequence[Tip] = (), **mark: Any) -> Spec:
-    """Return a lying bar per row, which tells ``tips`` when it is pointed at."""
-    encoding: Spec = {"color": RUN, **({"tooltip": told(tips)} if tips else {})}
-    return layer({"type": "bar", "height": {"band": 0.62}, **mark}, **encoding)
+def bars() -> Spec:
+    """Return a lying bar per row."""
+    return layer({"type": "bar", "height": {"band": 0.62}}, color=RUN)
 
 
-def intervals(rows: Rows | None = None, low: str = "low", high: str = "high") -> Spec:
+def intervals() -> Spec:
     """Return an upright line from ``low`` to ``high`` per row."""
-    ends = {"y": {"field": low, "type": "quantitative"}, "y2": {"field": high}}
-    return layer({"type": "rule", "clip": True}, rows, color=RUN, **ends)
+    low, high = {"field": "low", "type": "quantitative"}, {"field": "high"}
+    return layer({"type": "rule", "clip": True}, color=RUN, y=low, y2=high)
 
 
-def labels(field: str, rows: Rows | None = None, **mark: Any) -> Spec:
+def labels(field: str) -> Spec:
     """Return the text of a field, right of where its row is."""
-    style = {"type": "text", "style": "remark", "clip": False, "align": "left", "dx": 9, **mark}
-    return layer(style, rows, text={"field": field})
+    style = {"type": "text", "style": "remark", "clip": False, "align": "left", "dx": 9}
+    return layer(style, text={"field": field})
 
 
 def level(
-    value: float,
-    words: str = "",
-    *,
-    upright: bool = False,
-    below: bool = False,
-    aside: bool = False,
+    value: float, words: str = "", *, upright: bool = False, below: bool = False
 ) -> list[Spec]:
-    """Return a line across the chart at a value of y, or of x if ``upright``, and its name.
+    """Return a line across the chart at a value of y, or of x if ``upright``.
 
-    The name stands at the end, above the line or ``below`` it; that of an upright line on top,
-    right of it, or at the right end of the chart if it is long (``aside``).
+    Its name stands at the right end, above the line or ``below`` it.
     """
     at, across = ("x", "y") if upright else ("y", "x")
     data = {"values": [{"level": value, "words": words}]}
-    position = {"field": "level", "type": "quantitative"}
-    rule = {"mark": {"type": "rule", "style": "level"}, "data": data}
     nowhere = {across: None, f"{at}Offset": None, f"{across}Offset": None}
-    made: list[Spec] = [{**rule, "encoding": {**nowhere, at: position}}]
+    place = {**nowhere, at: {"field": "level", "type": "quantitative"}}
+    made: list[Spec] = [
+        {"mark": {"type": "rule", "style": "level"}, "data": data, "encoding": place}
+    ]
     if words:
         side = {"baseline": "top", "dy": 4} if below else {"baseline": "bottom", "dy": -4}
-        align = "left" if upright and not aside else "right"
-        mark = {"type": "text", "style": "remark", "clip": False, "align": align, **side}
-        place: Spec = {at: position, across: {"value": 0 if upright else "width"}}
-        if aside:
-            place["x"] = {"value": "width"}
-        text = {**nowhere, **place, "text": {"field": "words"}}
+        mark = {"type": "text", "style": "remark", "clip": False, "align": "right", **side}
+        text = {**place, across: {"value": "width"}, "text": {"field": "words"}}
         made.append({"mark": mark, "data": data, "encoding": text})
     return made
 
 
-def outline(rows: Rows, words: str = "", **mark: Any) -> list[Spec]:
-    """Return a line that belongs to no run, dotted unless ``mark`` says else, and its name."""
-    data = {"values": list(rows)}
-    made: list[Spec] = [
-        {"mark": {"type": "line", "style": "level", "clip": True, **mark}, "data": data}
-    ]
-    if words:
-        middle = {**rows[len(rows) // 2], "words": words}
-        text = {
-            "type": "text",
-            "style": "remark",
-            "clip": False,
-            "align": "left",
-            "baseline": "bottom",
-            "dy": -3,
-        }
-        made.append(
-            {
-                "mark": text,
-                "data": {"values": [middle]},
-                "encoding": {"text": {"field": "words"}},
-            }
-        )
-    return made
+def outline(rows: Rows, **mark: Any) -> Spec:
+    """Return a line that belongs to no run, dotted unless ``mark`` says else."""
+    style = {"type": "line", "style": "level", "clip": True, **mark}
+    return {"mark": style, "data": {"values": list(rows)}}
 
 
 # ---- charts --------------------------------------------------------------------------------------
 
 
-def plot(
+def chart(
+    name: str,
+    title: str,
     series: Sequence[Series],
     rows: Rows,
     x: Spec,
     y: Spec,
     *layers: Spec,
-    tips: Sequence[Tip] = (),
+    tips: Sequence[Tip],
+    note: str = "",
     height: int = HEIGHT,
     seconds: Spec | None = None,
     unit: str = "epochs",
     spans: Mapping[str, Sequence[float]] | None = None,
     offset: bool = False,
-) -> Spec:
-    """Return the specification of a chart.
+) -> Chart:
+    """Return a chart with its description and its numbers as a table.
 
     Args:
+        name: unique on the page
+        title: above the chart
         series: all that is in the legend of its page
         rows: what the layers draw that have no rows of their own
         x: axis
         y: axis
         layers: what is drawn, the lowest first
-        tips: what the nearest row shows when it is pointed at
+        tips: what the nearest row shows when it is pointed at: the run first, then its place
+        note: below the chart
         height: in pixels
         seconds: the axis of x when the page shows seconds
         unit: what x counts else
@@ -388,9 +349,56 @@ def plot(
         "transform": SHOWN,
         "params": params,
         "encoding": encoding,
-        "layer": [styled(each, shown) for each in (*layers, *pointed_at(tips))],
+        "layer": [styled(each, shown) for each in (*layers, pointed_at(tips))],
     }
-    return {**spec, "usermeta": meta} if meta else spec
+    if meta:
+        spec["usermeta"] = meta
+    return Chart(name, title, spec, described(title, rows, tips), note, numbers(rows, tips))
+
+
+def described(title: str, rows: Rows, tips: Sequence[Tip]) -> str:
+    """Return what a chart shows: the first and the last row of each run."""
+    told = []
+    place = [tip for tip in tips if tip[0] != "run"][:2]
+    for run in dict.fromkeys(row.get("run") for row in rows):
+        own = [row for row in rows if row.get("run") == run]
+        ends = [
+            ", ".join(f"{tip[1]} {cell(row, tip)}" for tip in place) for row in (own[0], own[-1])
+        ]
+        told.append(" ".join(filter(None, (run, " to ".join(dict.fromkeys(ends))))))
+    return f"{title}. {'; '.join(told)}."
+
+
+def numbers(rows: Rows, tips: Sequence[Tip]) -> Table:
+    """Return what rows tell: a line per place with columns for each run, else a line per row."""
+    runs = list(dict.fromkeys(row["run"] for row in rows if tips[0][0] == "run"))
+    places = {(row["run"], row[tips[1][0]]): row for row in rows if runs}
+    if len(tips) < 3 or len(places) < len(rows):
+        head = [capitalized(title) for _, title, _ in tips]
+        return table(head, [[cell(row, tip) for tip in tips] for row in rows])
+    _, at, *values = tips
+    order = {row[at[0]]: cell(row, at) for row in rows}
+    if at[2]:
+        order = dict(sorted(order.items()))
+    head = [capitalized(at[1])]
+    head += [run if tip is values[0] else f"{run}, {tip[1]}" for run in runs for tip in values]
+    return table(
+        head,
+        [
+            [words, *(cell(places.get((run, place), {}), tip) for run in runs for tip in values)]
+            for place, words in order.items()
+        ],
+    )
+
+
+def cell(row: Mapping[str, Any], tip: Tip) -> str | None:
+    """Return what a row tells of a tip as text."""
+    field, _, form = tip
+    value = row.get(field)
+    if value is None or not form:
+        return value
+    words = format(value, form.replace("~", ""))
+    return f"\N{MINUS SIGN}{words[1:]}" if words.startswith("-") else words
 
 
 def styled(each: Spec, shown: Sequence[Series]) -> Spec:
@@ -410,20 +418,16 @@ def styled(each: Spec, shown: Sequence[Series]) -> Spec:
     return {**each, "encoding": encoding}
 
 
-def pointed_at(tips: Sequence[Tip]) -> list[Spec]:
+def pointed_at(tips: Sequence[Tip]) -> Spec:
     """Return the layer that tells of the row nearest to the pointer."""
-    if not tips:
-        return []
     select = {"type": "point", "on": "pointerover", "nearest": True, "clear": "pointerout"}
     near = {"condition": {"param": "near", "empty": False, "value": 1}, "value": 0}
-    return [
-        {
-            "name": "pointer",
-            "mark": {"type": "point", "filled": True, "size": LARGE, "clip": True},
-            "params": [{"name": "near", "select": select}],
-            "encoding": {"color": RUN, "opacity": near, "tooltip": told(tips)},
-        }
-    ]
+    return {
+        "name": "pointer",
+        "mark": {"type": "point", "filled": True, "size": LARGE, "clip": True},
+        "params": [{"name": "near", "select": select}],
+        "encoding": {"color": RUN, "opacity": near, "tooltip": told(tips)},
+    }
 
 
 def told(tips: Sequence[Tip]) -> list[Spec]:

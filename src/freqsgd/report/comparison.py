@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
@@ -14,32 +15,29 @@ from freqsgd.report.charts import (
     Series,
     Spec,
     axis,
+    chart,
     labels,
     level,
     names_axis,
-    plot,
     points,
     series_of,
 )
 from freqsgd.report.diagnosis import diagnosis_sections
-from freqsgd.report.page import Page, Section, Tile, opening
+from freqsgd.report.page import SENTENCES, Page, Section, Tile
 from freqsgd.report.parts import (
+    CUT_SHORT,
     Point,
     course_charts,
-    even_guess,
+    cut_short,
     made_with,
     runs_table,
-    sample_words,
     settings_section,
     state_charts,
     state_tile,
-    text_words,
     title_of,
-    trained_words,
 )
 from freqsgd.report.results import (
     CLASSES,
-    Best,
     Breakdown,
     Epoch,
     Measure,
@@ -49,7 +47,6 @@ from freqsgd.report.results import (
     alike,
     best,
     best_standing,
-    display_name,
     first_reaching,
     kept,
     leaders,
@@ -57,7 +54,7 @@ from freqsgd.report.results import (
     representative,
     standings,
 )
-from freqsgd.report.tables import Column, Table, shown, table
+from freqsgd.report.tables import Column, Table, table
 from freqsgd.report.tuning import tuning_sections
 from freqsgd.report.wording import (
     capitalized,
@@ -74,11 +71,11 @@ from freqsgd.report.wording import (
 
 UNEVEN = 2  # epochs of one run do the same work: a larger spread of speeds is not the optimizer's
 
-TRAINING_LOSS = Metric("train_loss", "training loss", higher_is_better=False)
-VALIDATION_LOSS = Metric("val_loss", "validation loss", higher_is_better=False)
-VALIDATION_AUC = Metric("val_auc", "validation AUC", higher_is_better=True)
-TEST_LOSS = Measure("test loss", lambda run: run.test_loss, higher_is_better=False)
-TEST_AUC = Measure("test AUC", lambda run: run.test_auc, higher_is_better=True)
+TRAINING_LOSS = Metric("training loss", higher_is_better=False, key="train_loss")
+VALIDATION_LOSS = Metric("validation loss", higher_is_better=False, key="val_loss")
+VALIDATION_AUC = Metric("validation AUC", higher_is_better=True, key="val_auc")
+TEST_LOSS = Measure("test loss", higher_is_better=False, of=lambda run: run.test_loss)
+TEST_AUC = Measure("test AUC", higher_is_better=True, of=lambda run: run.test_auc)
 
 WORD_CLASSES = (
     "Head words, the most frequent, make up the first 80% of the training text, "
@@ -89,7 +86,6 @@ BY_TOKEN = Breakdown(
     "frequency",
     title="Test AUC by token frequency",
     score="AUC",
-    of_classes="samples with head, torso and tail tokens",
     note="A sample belongs to the class of its rarest token. Head tokens make up the first 80% of "
     "a field's training occurrences, torso tokens the next 15%, tail tokens the last 5%.",
 )
@@ -98,7 +94,6 @@ BY_PREDICTED_WORD = Breakdown(
     "frequency",
     title="Test loss by predicted word",
     score="loss",
-    of_classes="head, torso and tail words that are predicted",
     note=WORD_CLASSES,
 )
 BY_CENTRE_WORD = Breakdown(
@@ -106,7 +101,6 @@ BY_CENTRE_WORD = Breakdown(
     "centre-frequency",
     title="Test loss by centre word",
     score="loss",
-    of_classes="words around head, torso and tail words",
     note=f"The centre word predicts the words around it. {WORD_CLASSES}",
 )
 LISTS = {  # of pairs of words, with hyphens at which no line is broken
@@ -124,11 +118,8 @@ class Kind:
     outcome: Measure  # whole runs are compared by it
     scores: Sequence[Measure]
     breakdowns: Sequence[Breakdown]
-    data: Callable[[Results], str]  # how large the data are, in words
     tokens: str
     speed: str
-    batch: str
-    inapplicable: Collection[str]  # options that are written down and mean nothing here
 
 
 def kind_of(results: Results) -> Kind:
@@ -146,11 +137,8 @@ def _of_samples(results: Results) -> Kind:
         outcome=best_of,
         scores=(best_of, TEST_AUC, TEST_LOSS, BY_TOKEN.measure("tail")),
         breakdowns=(BY_TOKEN,),
-        data=sample_words,
         tokens="tokens",
         speed="Samples/s",
-        batch="Batch size",
-        inapplicable=(),
     )
 
 
@@ -166,11 +154,8 @@ def _of_text(results: Results) -> Kind:
         outcome=TEST_LOSS if _is_known(results, TEST_LOSS) else held_out,
         scores=(*losses, TEST_LOSS, tail, *similarity_measures(results)),
         breakdowns=(BY_PREDICTED_WORD, BY_CENTRE_WORD),
-        data=text_words,
         tokens="words",
         speed="Words/s",
-        batch="Paragraphs per step",
-        inapplicable=("linear_lr_scale", "linear_decay_scale"),
     )
 
 
@@ -192,19 +177,18 @@ def _is_known(results: Results, measure: Measure) -> bool:
 
 def comparison_page(results: Results) -> Page:
     """Return the page of runs over the same data, with their search and diagnosis."""
-    kind, series = kind_of(results), series_of(results.runs)
-    data = results.dataset.name or "unnamed data"
-    first = f"{trained_words(results, f'on {data}')}."
-    sentences, notes = opening([first], list(_caveats(results, kind)))
+    kind = kind_of(results)
+    series = series_of({run.label: run.optimizer for run in results.runs})
+    said = [*_caveats(results, kind), *_chance_words(results)]
     return Page(
-        _title(results),
+        title_of(results),
         _tiles(results, kind),
-        sentences,
+        said[:SENTENCES],
         [
             *tuning_sections(results, series),
-            Section(_curves_title(results, kind), curve_charts(results, kind, series)),
+            Section("Learning curves", curve_charts(results, kind, series)),
             Section("All runs", tables=[_runs_table(results, kind)]),
-            Section("Read with care", remarks=[*notes, *_chance_words(results)]),
+            Section("Read with care", remarks=said[SENTENCES:]),
             Section("Mean and spread over seeds", tables=_seeds_tables(results, kind)),
             Section(
                 f"Optimizer state and rare {kind.tokens}",
@@ -218,64 +202,12 @@ def comparison_page(results: Results) -> Page:
                 ],
             ),
             *diagnosis_sections(results, series),
-            settings_section(results, kind.data(results), kind.batch, kind.inapplicable),
+            settings_section(results),
         ],
         legend=series,
         made=made_with(results),
         created=results.created,
     )
-
-
-def _title(results: Results) -> str:
-    """The heading; runs of a search have their optimizers' names only."""
-    if results.tuning is None:
-        return title_of(results)
-    names = dict.fromkeys(display_name(run.optimizer) for run in results.runs)
-    return f"{enumerate_words(names)}, tuned on {results.dataset.name or 'unnamed data'}"
-
-
-def _curves_title(results: Results, kind: Kind) -> str:
-    """The heading of the learning curves, which says what they show."""
-    return ": ".join(filter(None, ("Learning curves", point(results, kind))))
-
-
-def point(results: Results, kind: Kind) -> str:
-    """Return what learning curves show at a glance, if it is what frequency-aware rates are for."""
-    found = reach(results, kind)
-    if found is None or not found.is_fair:
-        return ""
-    if found.epoch is None or found.epoch.epoch >= found.plain.epoch.epoch:
-        return ""
-    slow, fast = found.plain, found.counting
-    epochs = count_of(slow.epoch.epoch, "epoch")
-    return f"what takes {slow.run.label} {epochs} takes {fast.run.label} {found.epoch.epoch}"
-
-
-@dataclass(frozen=True)
-class Reach:
-    """CF-SGD and SGD, each at its best, and when CF-SGD was as good as SGD."""
-
-    counting: Best
-    plain: Best
-    epoch: Epoch | None  # None: it never was
-
-    @property
-    def is_fair(self) -> bool:
-        """Whether SGD's best is all that it could reach, so that its epochs can be counted."""
-        return not self.plain.run.still_learning
-
-
-def reach(results: Results, kind: Kind) -> Reach | None:
-    """Return when CF-SGD got as far as SGD ever did; None if either has no values."""
-    found = []
-    for optimizer in ("cfsgd", "sgd"):
-        run = representative(results, optimizer, kind.kept)
-        at_best = None if run is None else best(run, kind.by)
-        if at_best is None:
-            return None
-        found.append(at_best)
-    counting, plain = found
-    return Reach(counting, plain, first_reaching(counting.run, kind.by, plain.value))
 
 
 # ---- tiles ---------------------------------------------------------------------------------------
@@ -305,7 +237,7 @@ def _best_tile(results: Results, by: Measure) -> Tile | None:
     first = leaders(found, by)
     if not first:
         return None
-    title = f"{capitalized(by.extreme)} {(by.metric or by).name}"
+    title = f"{'Highest' if by.higher_is_better else 'Lowest'} {(by.metric or by).name}"
     note = enumerate_words(one.label for one in first)
     top = first[0]
     reached = best(top.middle, by.metric) if by.metric else None
@@ -320,16 +252,17 @@ def _best_tile(results: Results, by: Measure) -> Tile | None:
 
 def _reach_tile(results: Results, kind: Kind) -> Tile | None:
     """When CF-SGD got as far as SGD ever did."""
-    found = reach(results, kind)
-    if found is None:
+    runs = [representative(results, name, kind.kept) for name in ("cfsgd", "sgd")]
+    mine, theirs = (best(run, kind.by) if run else None for run in runs)
+    if mine is None or theirs is None:
         return None
-    mine, theirs, reached = found.counting, found.plain, found.epoch
+    reached = first_reaching(mine.run, kind.by, theirs.value)
     title = f"{mine.run.label} as good as {theirs.run.label}'s best"
     if reached is None:
         short = f"{difference(mine.value, theirs.value)} short of {score(theirs.value)}"
         return Tile(title, "never", short)
-    if not found.is_fair:
-        return None
+    if theirs.run.still_learning:
+        return None  # it might have become better: its epochs cannot be counted
     costs = [
         times(reached.epoch, theirs.epoch.epoch, "fewer epochs", "more epochs", "as many epochs")
     ]
@@ -368,14 +301,11 @@ def _caveats(results: Results, kind: Kind) -> Iterator[str]:
             if no_split
             else f"No run got as far as a {kind.by.name}."
         )
-    yield from filter(None, (_ending(run, kind.by) for run in results.runs))
+    for run in results.runs:
+        yield from _ending(run, kind.by)
     if unfinished := [run.label for run in results.runs if _unfinished(run, kind.by)]:
-        one = len(unfinished) == 1
-        best_in = "was at its best in its" if one else "were at their best in their"
-        they = "it" if one else "they"
-        yield f"{enumerate_words(unfinished)} {best_in} last epoch: {they} may not have finished."
-    uneven = [run.label for run in results.runs if _speed_spread(run) > UNEVEN]
-    if uneven:
+        yield f"Best in the last epoch, so more epochs may help: {enumerate_words(unfinished)}."
+    if uneven := [run.label for run in results.runs if _speed_spread(run) > UNEVEN]:
         yield (
             f"Some epochs of {enumerate_words(uneven)} took over {UNEVEN} times as long as "
             "others, as when kernels are compiled or the machine does other work: "
@@ -397,42 +327,33 @@ def _speed_spread(run: Run) -> float:
     return max(speeds) / min(speeds) if speeds else 1.0
 
 
-def _ending(run: Run, by: Metric) -> str:
+def _ending(run: Run, by: Metric) -> Iterator[str]:
     """What is unusual about how a run ended."""
     last = run.epochs[-1].epoch if run.epochs else 0
-    so_far = f"after {count_of(last, 'epoch')}" if last else "in its first epoch"
-    if run.stopped == "diverged":
-        reason = f": {run.error.rstrip('.')}" if run.error else ""
-        before = " Its figures are from the time before." if last else ""
-        return f"{run.label} diverged {so_far}{reason}.{before}"
-    if run.stopped == "interrupted":
-        planned = f" ({run.epochs_planned} were planned)" if run.epochs_planned else ""
-        return f"{run.label} was interrupted {so_far}{planned}."
-    if run.stopped is None and run.epochs_planned and last < run.epochs_planned:
-        return f"{run.label} is not done: {last} of {run.epochs_planned} epochs."
-    if run.still_learning:
-        return (
-            f"{run.label} ended by patience after epoch {last} while its training and validation "
-            "losses still fell: it might have become better. Compare it with a larger patience."
-        )
+    yield from cut_short(run, count_of(last, "epoch") if last else "")
     found, top = best(run, by), optimum(run, by)
-    if found is not None and top is not None and found.value != top.value:
-        return (
-            f"{run.label} had a better {by.name}, {score(top.value)}, in epoch {top.epoch.epoch} "
-            f"than in epoch {found.epoch.epoch}, whose weights were kept: stop early to keep those."
+    if run.stopped is None and run.epochs_planned and last < run.epochs_planned:
+        yield f"{run.label} is not done: {last} of {run.epochs_planned} epochs."
+    elif run.still_learning:
+        yield (
+            f"{run.label} ended by patience after epoch {last} while its training and validation "
+            "losses still fell: compare it with a larger patience."
         )
-    return ""
+    elif run.stopped not in CUT_SHORT and found and top and found.value != top.value:
+        yield (
+            f"{run.label} had a better {by.name}, {score(top.value)}, in epoch {top.epoch.epoch} "
+            f"than in epoch {found.epoch.epoch}, whose weights were kept."
+        )
 
 
 def _unfinished(run: Run, by: Metric) -> bool:
     """Whether more epochs might have made a run better: its last one was its best."""
-    found, top = best(run, by), optimum(run, by)
-    if run.stopped != "epochs" or run.still_learning or found is None or top is None:
+    top = optimum(run, by)
+    if run.stopped != "epochs" or run.still_learning or top is None:
         return False
     rates = [epoch.lr for epoch in run.epochs if epoch.lr is not None]
     as_planned = bool(rates) and rates[-1] < rates[0]  # the last epoch is meant to be the best
-    is_last = found.epoch.epoch == run.epochs[-1].epoch
-    return is_last and found.value == top.value and not as_planned
+    return top.epoch is run.epochs[-1] and not as_planned
 
 
 # ---- charts --------------------------------------------------------------------------------------
@@ -472,78 +393,56 @@ def _course(run: Run, measure: Metric, kind: Kind) -> list[Point]:
 def _levels(
     results: Results, measure: Metric, courses: Mapping[str, Sequence[Point]]
 ) -> list[Spec]:
-    """What the true probabilities score, or an even guess if a run was near it."""
-    limit, guess = results.best_possible.get(measure.key), even_guess(results)
+    """What the true probabilities score, or a softmax that has learned nothing."""
+    limit, words = results.best_possible.get(measure.key), results.dataset.tokens or 0
     if limit is not None:
         return level(limit, f"best possible: {score(limit)}", below=measure.higher_is_better)
-    values = [point.value for course in courses.values() for point in course]
-    if guess is not None and values and guess < 1.1 * max(values):
-        return level(guess, f"an even guess: {score(guess)}")
+    worst = max((point.value for course in courses.values() for point in course), default=0.0)
+    if results.model.loss == "softmax" and words > 1 and math.log(words) < 1.1 * worst:
+        return level(math.log(words), f"an even guess: {score(math.log(words))}")
     return []
 
 
 def class_charts(
     results: Results, kind: Kind, breakdown: Breakdown, series: Sequence[Series]
 ) -> list[Chart]:
-    """Return the scores of frequent and rare tokens, minus those of SGD where these count."""
-    minus = _sgd_level(results, kind, breakdown)
+    """Return the scores of frequent and rare tokens; losses minus SGD's, as they differ more."""
+    against = breakdown.is_loss and any(run.optimizer != "sgd" for run in results.runs)
+    sgd = best_standing(results, "sgd", kind.outcome) if against else None
     rows = []
     for name in CLASSES:
+        values = breakdown.measure(name).of
+        known = [value for run in (sgd.runs if sgd else ()) if (value := values(run)) is not None]
+        base = mean(known) if known else 0.0
         for run in results.runs:
-            value = breakdown.measure(name).of(run)
-            if value is None or (minus and (run.optimizer == "sgd" or name not in minus)):
-                continue
-            apart = value - minus.get(name, 0.0)
-            words = f"{apart:+.4f}".replace("-", "\N{MINUS SIGN}") if minus else score(value)
-            rows.append(
-                {"run": run.label, "class": name, "at": apart, "value": value, "words": words}
-            )
+            if (value := values(run)) is not None:
+                form = "+.4f" if known else ".4f"
+                words = f"{value - base:{form}}".replace("-", "\N{MINUS SIGN}")
+                row = {"run": run.label, "class": name, "at": value - base, "value": value}
+                rows.append({**row, "words": words})
     if not rows:
         return []
-    table_rows = [
-        [run.label, *(shown(breakdown.measure(name).of(run), score) for name in CLASSES)]
-        for run in results.runs
-    ]
-    told = "; ".join(" ".join(entry or "unknown" for entry in row) for row in table_rows)
-    remark = " The chart shows the loss minus SGD's: below 0 is better than SGD." if minus else ""
-    tips = [("run", "optimizer", ""), ("class", "tokens", ""), ("value", breakdown.score, ".4f")]
-    spec = plot(
-        series,
-        rows,
-        axis("at", format="+.3f" if minus else ".2f", padding=48),
-        names_axis("class", CLASSES),
-        *(level(0.0, upright=True) if minus else []),
-        points(size=70),
-        labels("words"),
-        tips=tips,
-        height=30 + 20 * len(rows),
-        offset=True,
-    )
     return [
-        Chart(
+        chart(
             breakdown.name,
-            title=f"{breakdown.title}{', minus that of SGD' if minus else ''}",
-            spec=spec,
-            description=f"Test {breakdown.score} of {breakdown.of_classes}: {told}.{remark}",
-            note=breakdown.note + remark,
-            table=table(["Optimizer", *CLASSES], table_rows),
+            f"{breakdown.title}{', minus that of SGD' if sgd else ''}",
+            series,
+            rows,
+            axis("at", format="+.3f" if sgd else ".2f", padding=48),
+            names_axis("class", CLASSES),
+            *(level(0.0, upright=True) if sgd else []),
+            points(size=70),
+            labels("words"),
+            tips=[
+                ("run", "optimizer", ""),
+                ("class", "tokens", ""),
+                ("value", breakdown.score, ".4f"),
+            ],
+            note=f"{breakdown.note}{' Below 0 is better than SGD.' if sgd else ''}",
+            height=30 + 20 * len(rows),
+            offset=True,
         )
     ]
-
-
-def _sgd_level(results: Results, kind: Kind, breakdown: Breakdown) -> dict[str, float]:
-    """What SGD scores by class; nothing if scores are not seen against it, or nothing else ran."""
-    sgd = best_standing(results, "sgd", kind.outcome)
-    others = [one for one in standings(results, kind.outcome) if one.middle.optimizer != "sgd"]
-    if not breakdown.is_loss or sgd is None or not others:
-        return {}
-    found = {}
-    for name in CLASSES:
-        values = [breakdown.measure(name).of(run) for run in sgd.runs]
-        known = [value for value in values if value is not None]
-        if known:
-            found[name] = mean(known)
-    return found
 
 
 # ---- tables --------------------------------------------------------------------------------------
@@ -610,7 +509,7 @@ def _agreement(results: Results, key: str) -> Measure:
     counts = {(one.covered, one.pairs) for one in found if one.covered is not None and one.pairs}
     covers = [f", {covered:,} of {pairs:,} pairs" for covered, pairs in counts]
     name = f"{LISTS.get(key, key)}{covers[0] if len(covers) == 1 else ''}"
-    return Measure(name, value, higher_is_better=True, show=_correlation)
+    return Measure(name, higher_is_better=True, of=value, show=_correlation)
 
 
 def _correlation(value: float) -> str:

@@ -14,12 +14,12 @@ from freqsgd.report.charts import (
     SMALL,
     Chart,
     Series,
+    Spec,
     axis,
-    labels,
+    chart,
     level,
     lines,
     outline,
-    plot,
     points,
 )
 from freqsgd.report.page import Section
@@ -29,23 +29,8 @@ from freqsgd.report.wording import factor
 
 MEASURES = {"norm2": "vectors", "linear2": "linear weights"}
 ENOUGH = 10  # tokens of a bucket that is drawn or told of
-LEVEL = 0.1  # exponents that differ by less count as the same
-FEW = f" Buckets of fewer than {ENOUGH} tokens are in the data only."
+FEW = f" Buckets of fewer than {ENOUGH} tokens are not shown."
 PREDICTED = ("cfsgd", "fasgd")  # the theory has a bound for them
-
-
-@dataclass(frozen=True)
-class Moments:
-    """The second moments of a run."""
-
-    run: Run
-    relations: tuple[Relation, ...]
-    points: tuple[tuple[float, float, str], ...]  # of the last epoch: count, moment and field
-
-    @property
-    def last(self) -> Relation:
-        """After the last epoch."""
-        return self.relations[-1]
 
 
 @dataclass(frozen=True)
@@ -63,14 +48,15 @@ class Bucket:
         return math.sqrt(self.low * self.high)
 
     @property
-    def name(self) -> str:
-        """Its range."""
-        return f"{self.low:,}" if self.low == self.high else f"{self.low:,} to {self.high:,}"
-
-    @property
     def often(self) -> str:
-        """The same in words."""
-        return "once" if self.high == 1 else f"{self.name} times"
+        """Its range in words."""
+        if self.high == 1:
+            return "once"
+        return (
+            f"{self.low:,} times"
+            if self.low == self.high
+            else f"{self.low:,} to {self.high:,} times"
+        )
 
 
 @dataclass(frozen=True)
@@ -88,22 +74,16 @@ class Ratios:
         return max(self.by_epoch.items())
 
 
-def read_moments(results: Results) -> list[Moments]:
-    """The second moments of all runs that have some."""
-    return [
-        Moments(
-            run,
-            run.diagnosis.moments,
-            tuple(_points(run.diagnosis.scatter, results.diagnosis.fields)),
-        )
-        for run in results.runs
-        if run.diagnosis is not None and run.diagnosis.moments
-    ]
+def relations_of(run: Run) -> tuple[Relation, ...]:
+    """Return how a run's second moments follow the counts, epoch by epoch."""
+    return run.diagnosis.moments if run.diagnosis else ()
 
 
-def _points(scatter: Scatter, fields: Sequence[str]) -> Iterator[tuple[float, float, str]]:
-    names = dict(enumerate(fields))
-    for count, moment, field in zip(scatter.count, scatter.moment, scatter.field, strict=False):
+def _points(results: Results, run: Run) -> Iterator[tuple[float, float, str]]:
+    """Count, second moment and field of some tokens after the last epoch."""
+    names = dict(enumerate(results.diagnosis.fields))
+    of = run.diagnosis.scatter if run.diagnosis else Scatter()
+    for count, moment, field in zip(of.count, of.moment, of.field, strict=False):
         if count and moment and min(count, moment) > 0:
             yield count, moment, "" if field is None else names.get(field, "")
 
@@ -208,9 +188,9 @@ def some_epochs(epochs: Iterable[int]) -> list[int]:
 def diagnosis_words(results: Results) -> list[tuple[str, str]]:
     """Return topics with what is said of them; nothing without ``--diagnose``."""
     told = [
-        (f"Second moments of {moments.run.label}", _moments_words(moments))
-        for moments in read_moments(results)
-        if moments.last.pearson_log is not None
+        (f"Second moments of {run.label}", words)
+        for run in results.runs
+        if (words := _moments_words(run))
     ]
     for measure, of in MEASURES.items():
         for ratios in read_ratios(results, measure):
@@ -218,31 +198,18 @@ def diagnosis_words(results: Results) -> list[tuple[str, str]]:
     return told
 
 
-def _moments_words(moments: Moments) -> str:
-    last = moments.last
-    assert last.pearson_log is not None
-    closeness = next(
-        word
-        for least, word in ((0.9, "closely"), (0.7, "roughly"), (0.4, "loosely"), (-1.1, "hardly"))
-        if last.pearson_log >= least
-    )
+def _moments_words(run: Run) -> str:
+    last = next(reversed(relations_of(run)), None)
+    if last is None or last.pearson_log is None:
+        return ""
     words = (
-        f"After epoch {last.epoch} they follow the tokens' counts {closeness}: correlation "
-        f"{_shown(last.pearson_log)} on log scales, {_shown(last.pearson)} on plain ones, "
-        f"{_shown(last.spearman)} of ranks."
+        f"After epoch {last.epoch} their correlation with the tokens' counts is "
+        f"{_digits(last.pearson_log)} on log scales"
     )
     if last.slope is None:
-        return words
-    error = "" if last.slope_error is None else f" \N{PLUS-MINUS SIGN} {last.slope_error:.3f}"
-    return f"{words} They grow as count^{last.slope:.3f}{error}: {_in_proportion(last.slope)}."
-
-
-def _in_proportion(slope: float) -> str:
-    if abs(slope - 1) <= LEVEL:
-        return "in proportion, nearly, so that its steps fall with frequency as CF-SGD's do"
-    speed = "faster" if slope > 1 else "more slowly"
-    effect = "more" if slope > 1 else "less"
-    return f"{speed} than in proportion, so that frequency lowers its steps {effect} than CF-SGD's"
+        return f"{words}."
+    power = _with_error(last.slope, last.slope_error)
+    return f"{words}; they grow as the count to the power {power} (1: Adam's steps as CF-SGD's)."
 
 
 def _ratio_words(ratios: Ratios) -> str:
@@ -257,35 +224,13 @@ def _ratio_words(ratios: Ratios) -> str:
     if rare is frequent or power is None:
         return f"{words}."
     words += f" and {factor(frequent.value)} times for those that occur {frequent.often}"
-    words += f"; it goes as count^{power:z.2f}"
     if predicted is None:
         return f"{words}."
     low, high = (factor(one.value) for one in ends(ratios.predicted))
     return (
-        f"{words}. The bounds predict {low} and {high}, as count^{predicted:z.2f}: "
-        f"{_verdict(power, predicted)}{_but(power, exponent((rare, frequent)))}."
+        f"{words}; the bounds predict {low} and {high}. It goes as count^{power:z.2f}, where "
+        f"count^{predicted:z.2f} is predicted."
     )
-
-
-def _but(power: float, between_ends: float | None) -> str:
-    """A line through all tokens can hide that the rarest and the most frequent ones differ."""
-    if between_ends is None or abs(between_ends - power) <= 2 * LEVEL:
-        return ""
-    return f" over all tokens, but from end to end it is count^{between_ends:z.2f}"
-
-
-def _verdict(power: float, predicted: float) -> str:
-    if abs(power - predicted) <= LEVEL:
-        return "the trend is the predicted one"
-    if abs(power) <= LEVEL:
-        return "there is no trend where one is predicted"
-    if power * predicted < 0:
-        return "the trend is opposite to the predicted one"
-    return f"the trend is {'steeper' if abs(power) > abs(predicted) else 'weaker'} than predicted"
-
-
-def _shown(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.3f}"
 
 
 # ---- charts and tables ---------------------------------------------------------------------------
@@ -293,75 +238,58 @@ def _shown(value: float | None) -> str:
 
 def diagnosis_sections(results: Results, series: Sequence[Series]) -> list[Section]:
     """Return what ``--diagnose`` found; nothing without it."""
-    moments = read_moments(results)
+    runs = [run for run in results.runs if relations_of(run)]
+    charts = [each for run in runs for each in _moments_charts(results, run, series)]
+    tables = [_relation_table(runs)] if runs else []
     return [
-        Section(
-            "Second moments against counts",
-            [
-                _moments_chart(one, results.runs.index(one.run), series)
-                for one in moments
-                if one.points
-            ],
-            tables=_relation_tables(moments) if moments else [],
-        ),
+        Section("Second moments against counts", charts, tables=tables),
         Section("Gradients by token frequency", list(_gradient_charts(results, series))),
     ]
 
 
-def _relation_tables(moments: Sequence[Moments]) -> list[Table]:
-    """Correlations and slopes: of some epochs, and of all."""
+def _relation_table(runs: Sequence[Run]) -> Table:
+    """Correlations and powers after every epoch."""
     head = ["Optimizer", "Epoch", "Pearson", "On log scales", "Spearman", "Power of the count"]
-    few: list[list[str | None]] = []
-    every: list[list[str | None]] = []
-    for one in moments:
-        some = some_epochs(relation.epoch for relation in one.relations)
-        for relation in one.relations:
-            correlations = (relation.pearson, relation.pearson_log, relation.spearman)
-            power = _with_error(relation.slope, relation.slope_error)
-            every.append([one.run.label, str(relation.epoch), *map(_digits, correlations), power])
-            if relation.epoch in some:
-                few.append(every[-1])
-    tables = [table(head, few)]
-    return tables if len(few) == len(every) else [*tables, table(head, every, folded="Every epoch")]
-
-
-def _moments_chart(one: Moments, place: int, series: Sequence[Series]) -> Chart:
-    last, many = one.last, len(one.points)
     rows = [
-        {"run": one.run.label, "count": count, "moment": moment, "field": field}
-        for count, moment, field in one.points
+        [
+            run.label,
+            str(relation.epoch),
+            *map(_digits, (relation.pearson, relation.pearson_log, relation.spearman)),
+            _with_error(relation.slope, relation.slope_error),
+        ]
+        for run in runs
+        for relation in relations_of(run)
     ]
-    counts = [count for count, _, _ in one.points]
-    moments = [moment for _, moment, _ in one.points]
+    return table(head, rows, folded="Correlations after every epoch")
+
+
+def _moments_charts(results: Results, run: Run, series: Sequence[Series]) -> Iterator[Chart]:
+    last = relations_of(run)[-1]
+    rows: list[dict[str, Any]] = [
+        {"run": run.label, "count": count, "moment": moment, "field": field}
+        for count, moment, field in _points(results, run)
+    ]
+    if not rows:
+        return
+    counts, moments = ([row[key] for row in rows] for key in ("count", "moment"))
     fitted = []
     if last.slope is not None and last.intercept is not None:
         fitted = [
             {"count": count, "moment": math.exp(last.intercept + last.slope * math.log(count))}
-            for count in (min(counts), max(counts))
+            for count in _ends(counts)
         ]
-    spec = plot(
+    yield chart(
+        f"moments-{results.runs.index(run)}",
+        f"Second moments of {run.label} after epoch {last.epoch}",
         series,
         rows,
         axis("count", "CF-SGD's count", log=True, grid=False, format="~s", domain=_ends(counts)),
         axis("moment", log=True, format=".0e", domain=_ends(moments)),  # also if the run is hidden
         points(size=SMALL // 2, opacity=0.35),
-        *(outline(fitted, strokeDash=[1, 0], strokeWidth=1.5) if fitted else []),
-        tips=[("field", "field", ""), ("count", "counted", ",~r"), ("moment", "moment", ".3~g")],
-    )
-    words = f"{_moments_words(one)} " if last.pearson_log is not None else ""
-    return Chart(
-        f"moments-{place}",
-        title=f"Second moments of {one.run.label} after epoch {last.epoch}",
-        spec=spec,
-        description=f"Scatter plot of {many} tokens: mean of the second moment of a token's "
-        f"vector against its count, correlation {_digits(last.pearson_log)} on log scales, "
-        f"line of slope {_with_error(last.slope, last.slope_error)}.",
-        note=f"{words}Both axes are logarithmic. Each of the {many:,} points is a token; the line "
-        "is fitted to all tokens. The count is what CF-SGD has after as many epochs.",
-        table=table(
-            ["Field", "Count", "Second moment"],
-            ([field, f"{count:,.0f}", f"{moment:.3g}"] for count, moment, field in one.points),
-        ),
+        *([outline(fitted, strokeDash=[1, 0], strokeWidth=1.5)] if fitted else []),
+        tips=[("field", "field", ""), ("count", "count", ",.0f"), ("moment", "moment", ".3~g")],
+        note=f"{_moments_words(run)} Each of the {len(rows):,} points is a token; the line is "
+        "fitted to all tokens. The count is what CF-SGD has after as many epochs.".strip(),
     )
 
 
@@ -384,50 +312,31 @@ def _ratio_chart(found: Sequence[Ratios], measure: str, of: str, series: Sequenc
         for epoch in some_epochs(ratios.by_epoch)
         for bucket in with_enough(ratios.by_epoch[epoch])
     ]
-    names = [
-        {"words": f"epoch {epoch}", "run": ratios.run.label}
-        | _row(with_enough(ratios.by_epoch[epoch])[0])
-        for ratios in found
-        for epoch in some_epochs(ratios.by_epoch)
-    ]
-    tips = [
-        ("run", "optimizer", ""),
-        ("epoch", "epoch", "d"),
-        ("often", "tokens that occur", ""),
-        ("value", "ratio", ".3~g"),
-    ]
-    spec = plot(
-        series,
-        rows,
-        _counts_axis([row["count"] for row in rows]),
-        axis("value", log=True),
-        *level(1.0),
-        *_reference(found[0].predicted, "predicted"),
-        lines(detail="epoch"),
-        points(),
-        labels("words", names, align="right", dx=-8),
-        tips=tips,
-    )
-    told = [
-        f"{ratios.run.label} after epoch {epoch}: {factor(rare.value)} for the rarest, "
-        f"{factor(frequent.value)} for the most frequent tokens."
-        for ratios in found
-        for epoch in some_epochs(ratios.by_epoch)
-        for rare, frequent in [ends(ratios.by_epoch[epoch])]
-    ]
     saddle = (
         " Below 1, SGD's gradients are the smaller ones, which need not be progress: vectors start "
         "near 0, where their gradients vanish too, and grow as a run leaves that place."
     )
-    return Chart(
+    return chart(
         f"gradients-{measure}",
-        title=f"Squared gradients of {of}: SGD over {', '.join(one.run.label for one in found)}",
-        spec=spec,
-        description=f"Line chart of the ratio by how often tokens occur. {' '.join(told)}",
+        f"Squared gradients of {of}: SGD over {', '.join(one.run.label for one in found)}"
+        " (dotted: predicted)",
+        series,
+        rows,
+        _counts_axis(),
+        axis("value", log=True),
+        *level(1.0),
+        *_reference(found[0].predicted),
+        lines(detail="epoch"),
+        points(),
+        tips=[
+            ("run", "optimizer", ""),
+            ("epoch", "epoch", ".0f"),
+            ("often", "tokens that occur", ""),
+            ("value", "ratio", ".3~g"),
+        ],
         note=f"{' '.join(map(_ratio_words, found))} Mean squared gradient of the training loss "
-        "over the tokens of a bucket, SGD's over the other's. Dotted: the ratio of the bounds."
-        f"{FEW}{saddle if measure == 'norm2' else ''}",
-        table=_ratio_table(found),
+        "over the tokens of a bucket, SGD's over the other's; the darkest line is the last epoch. "
+        f"Dotted: the ratio of the bounds.{FEW}{saddle if measure == 'norm2' else ''}",
     )
 
 
@@ -438,49 +347,30 @@ def _error_chart(
     series: Sequence[Series],
 ) -> Chart:
     """How far predictions are off by bucket, after an epoch and before the first."""
-    names = [results.runs[place].label for place in errors]
     rows = [
-        {"run": name, **_row(bucket)}
-        for name, by_epoch in zip(names, errors.values(), strict=True)
+        {"run": results.runs[place].label, **_row(bucket)}
+        for place, by_epoch in errors.items()
         for bucket in with_enough(by_epoch[epoch])
     ]
     start = next((by_epoch[0] for by_epoch in errors.values() if by_epoch.get(0)), ())
-    columns = [
-        {one.low: f"{one.value:.4f}" for one in by_epoch[epoch]} for by_epoch in errors.values()
-    ]
-    buckets = {one.low: one for by_epoch in errors.values() for one in by_epoch[epoch]}
-    cells = [
-        [buckets[low].name, f"{buckets[low].tokens:,}", *(column.get(low) for column in columns)]
-        for low in sorted(buckets)
-    ]
-    told = "; ".join(
-        f"{name} {cells[0][k]} for the rarest, {cells[-1][k]} for the most frequent"
-        for k, name in enumerate(names, start=2)
-    )
-    tips = [
-        ("run", "optimizer", ""),
-        ("often", "tokens that occur", ""),
-        ("value", "error", ".3~g"),
-    ]
-    spec = plot(
+    return chart(
+        "errors-left",
+        f"Error left after epoch {epoch} (dotted: before training)",
         series,
         rows,
-        _counts_axis([row["count"] for row in rows]),
+        _counts_axis(),
         axis("value", log=True),
-        *_reference(start, "before training"),
+        *_reference(start),
         lines(),
         points(),
-        tips=tips,
-    )
-    return Chart(
-        "errors-left",
-        title=f"Error left after epoch {epoch}, by how often a token occurs",
-        spec=spec,
-        description=f"Line chart of how far predictions are off by bucket of tokens: {told}.",
+        tips=[
+            ("run", "optimizer", ""),
+            ("often", "tokens that occur", ""),
+            ("value", "error", ".4f"),
+        ],
         note="Mean predicted probability minus the share of positive labels, over the training "
         "samples of a token; root mean square over the tokens of a bucket. It is the gradient "
-        f"of the token's linear weight, per occurrence. Both axes are logarithmic.{FEW}",
-        table=table(["Occurrences", "Tokens", *names], cells),
+        f"of the token's linear weight, per occurrence. Dotted: before training.{FEW}",
     )
 
 
@@ -492,39 +382,15 @@ def _row(bucket: Bucket) -> dict[str, Any]:
     return {"count": bucket.middle, "value": bucket.value, "often": bucket.often}
 
 
-def _counts_axis(counts: Sequence[float]) -> dict[str, Any]:
-    """The axis of how often tokens occur, with room for the names of lines on its left."""
-    low, high = min(counts), max(counts)
-    domain = [low * (low / high) ** 0.12, high * (high / low) ** 0.02]
-    title = "occurrences in the training rows"
-    return axis("count", title, log=True, grid=False, format="~s", domain=domain)
+def _counts_axis() -> Spec:
+    """The axis of how often tokens occur."""
+    return axis("count", "occurrences in the training rows", log=True, grid=False, format="~s")
 
 
-def _reference(buckets: Sequence[Bucket], words: str) -> list[dict[str, Any]]:
+def _reference(buckets: Sequence[Bucket]) -> list[Spec]:
     """A dotted line that no run has drawn."""
     rows = [_row(bucket) for bucket in with_enough(buckets)]
-    return outline(rows, words) if rows else []
-
-
-def _ratio_table(found: Sequence[Ratios]) -> Table:
-    """Every ratio, by epoch and bucket, with the power of the count that it follows."""
-    lines_of = [
-        (f"{ratios.run.label}, {name}", values)
-        for ratios in found
-        for name, values in (
-            ("predicted", ratios.predicted),
-            *((f"epoch {epoch}", values) for epoch, values in ratios.by_epoch.items()),
-        )
-        if values
-    ]
-    buckets = {one.low: one for _, values in lines_of for one in values}
-    rows: list[list[str | None]] = []
-    for name, values in lines_of:
-        by_low = {one.low: factor(one.value) for one in values}
-        power = shown(exponent(values), "{:z.2f}".format)
-        rows.append([name, *(by_low.get(low) for low in sorted(buckets)), power])
-    names = [buckets[low].name for low in sorted(buckets)]
-    return table(["SGD over", *names, "Power of the count"], rows)
+    return [outline(rows)] if rows else []
 
 
 def _digits(value: float | None) -> str | None:

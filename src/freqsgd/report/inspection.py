@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from msgspec import structs
 
 from freqsgd.documents import check_kind, read_document
-from freqsgd.documents.inspection import FEW_TIMES, InspectedField, Inspection, TokenPromise
+from freqsgd.documents.inspection import FEW_TIMES, InspectedField, Inspection
 from freqsgd.optimizers import by_memory
 from freqsgd.report.charts import (
     Chart,
-    Named,
     Series,
+    chart,
     level,
     lines,
     log_axis,
     names_axis,
-    plot,
     points,
     series_of,
 )
-from freqsgd.report.page import Page, Section, Tile
-from freqsgd.report.parts import memory_charts
+from freqsgd.report.page import SENTENCES, Page, Section, Tile
+from freqsgd.report.parts import memory_charts, settings_of
 from freqsgd.report.tables import Cell, Column, Table, sortable_table, table
 from freqsgd.report.wording import (
     capitalized,
@@ -38,20 +37,17 @@ from freqsgd.report.wording import (
     shortened,
     size,
     thousands,
-    times,
 )
 
 FEW_FIELDS = 6  # beyond, charts are small
 MOST_CHARTS = 60  # of fields; the table has all
-POINTS, ROWS = 100, 30  # of a chart, and of its data
+POINTS = 100  # of a chart
 LONGEST_NAME = 24  # in charts and tables
 NOT_A_NAME = "\N{ZERO WIDTH SPACE}"  # tells all fields from one of that name
 LARGE = 100  # tokens of a field, of which 1% is one at least
 MANY_ONCE = 0.5  # share of tokens seen once, beyond which little is known of them
-FEW_REASONS = 4  # that a sentence tells
 RATES = {"exponential": "tau", "polynomial": "nu"}
 NAMES = {"median": "median token", "p90": "token rarer than 90%"}
-TOKENS = {"median": "the median token", "p90": "the token that 90% of all are more frequent than"}
 COUNTER_EXAMPLE = (
     "A promise need not be a gain: on MovieLens-1M the median token is promised 5.9 times fewer "
     "iterations, and yet CF-SGD's AUC was 0.0004 below SGD's, each at its best rate."
@@ -59,14 +55,14 @@ COUNTER_EXAMPLE = (
 
 
 COUNTED, *FITS = LINES = series_of(
-    [
-        Named("counted", "counted"),
-        Named("exponential", "exponential tail"),
-        Named("polynomial", "polynomial tail"),
-    ]
+    {
+        "counted": "counted",
+        "exponential tail": "exponential",
+        "polynomial tail": "polynomial",
+    }
 )
 OPTIMIZERS = series_of(
-    [Named(each.name, each.label) for each in by_memory() if each.trains and each.stateful]
+    {each.label: each.name for each in by_memory() if each.trains and each.stateful}
 )
 _CFSGD = next(one for one in OPTIMIZERS if one.optimizer == "cfsgd")
 PLACES = [
@@ -92,8 +88,7 @@ def with_names(inspection: Inspection) -> Inspection:
 
 def inspection_page(inspection: Inspection) -> Page:
     """Return the page of an inspection."""
-    said = statements(inspection)
-    opening = ("Imbalance", "Promise", "Rare tokens", "Learning rate", "Notes")
+    said = list(sentences(inspection))
     which = _which(inspection)
     ranks, promises = rank_charts(inspection), _promise_charts(inspection)
     states = {
@@ -105,22 +100,15 @@ def inspection_page(inspection: Inspection) -> Page:
     pictures = {"ranks": ranks, "promise": promises, "memory": memory}
     return Page(
         title=f"Token frequencies of {inspection.dataset.name}",
-        tiles=list(_tiles(inspection)),
-        sentences=[said[topic] for topic in opening if topic in said],
+        tiles=list(tiles(inspection)),
+        sentences=said[:SENTENCES],
         sections=[
             Section(
                 f"Occurrences by rank{which}", ranks, small=len(inspection.fields) > FEW_FIELDS
             ),
             Section("Promise and memory", [*promises, *memory]),
             Section("Fields", tables=[_fields_table(inspection)]),
-            Section(
-                "Read with care",
-                remarks=[
-                    words
-                    for topic, words in said.items()
-                    if topic not in (*opening, "Data", "Memory")
-                ],
-            ),
+            Section("Read with care", remarks=said[SENTENCES:]),
             Section("Most frequent tokens", tables=_frequent_tables(inspection)),
             Section("Settings", tables=[_settings(inspection)], command=inspection.command or None),
         ],
@@ -134,14 +122,14 @@ def inspection_page(inspection: Inspection) -> Page:
 # ---- tiles ---------------------------------------------------------------------------------------
 
 
-def _tiles(inspection: Inspection) -> Iterator[Tile]:
+def tiles(inspection: Inspection) -> Iterator[Tile]:
     """Yield the few numbers that a reader sees first."""
     fields, units = inspection.fields, _units(inspection)
-    uneven = _least_even(inspection, LARGE)
-    if uneven is not None:
+    if large := [field for field in fields if field.tokens >= LARGE]:
+        uneven = min(large, key=lambda field: field.effective_tokens / field.tokens)
         least = ", the least even field" if len(fields) > 1 else ""
         note = f"of all occurrences in {shortened(uneven.name)}{least}"
-        yield Tile("The most frequent 10% of tokens have", percent(uneven.top_10), note)
+        yield Tile("Top 10% of tokens", percent(uneven.top_10), note)
     median = inspection.overall and inspection.overall.median
     if median and median.is_known:
         note = f"at the median token, seen {often(median.count)}: upper bounds, no forecast of AUC"
@@ -152,19 +140,23 @@ def _tiles(inspection: Inspection) -> Iterator[Tile]:
             f"FA-SGD's, and would be more with more {units}"
         )
         yield Tile("The median token was seen", often(median.count), note)
-    title = f"{capitalized(units)} with a rare token"
+    title, sampled = f"{capitalized(units)} with a rare token", inspection.tail_samples
+    drawn = "" if sampled.of == inspection.dataset.rows else f"; in a sample of {sampled.of:,}"
     if inspection.seldom_share is not None:
-        note = f"one seen fewer than {FEW_TIMES} times"
+        note = f"one seen fewer than {FEW_TIMES} times{drawn}"
         yield Tile(title, percent(inspection.seldom_share), note)
     elif len(fields) > 1:
-        note = "one of the rarest, which have 5% of a field's occurrences"
-        yield Tile(title, percent(inspection.tail_samples.share), note)
-    mine, adam = (inspection.memory.get(name) for name in ("cfsgd", "adam"))
-    if mine is not None and adam is not None:
-        share = times(mine, adam, "less", "more", "as much")
-        yield Tile(
-            "Optimizer state of CF-SGD", size(mine), f"{share}: Adam would keep {size(adam)}"
-        )
+        note = f"one of the rarest, which have 5% of a field's occurrences{drawn}"
+        yield Tile(title, percent(sampled.share), note)
+    memory = inspection.memory
+    if "cfsgd" in memory:
+        others = [
+            f"{one.label} {size(memory[one.optimizer])}"
+            for one in OPTIMIZERS
+            if one.optimizer in memory and one.optimizer != "cfsgd"
+        ]
+        note = f"{enumerate_words(others)}; the weights have {size(memory.get('weights', 0))}"
+        yield Tile("Optimizer state of CF-SGD", size(memory["cfsgd"]), note)
 
 
 def _units(inspection: Inspection) -> str:
@@ -172,142 +164,33 @@ def _units(inspection: Inspection) -> str:
     return "words" if inspection.is_text else "rows"
 
 
-def _least_even(inspection: Inspection, tokens: int = 2) -> InspectedField | None:
-    """Return the field with the smallest part of effective tokens among those with so many."""
-    large = [each for each in inspection.fields if each.tokens >= tokens]
-    return min(large, key=lambda each: each.effective_tokens / each.tokens, default=None)
+# ---- sentences -----------------------------------------------------------------------------------
 
 
-# ---- statements ----------------------------------------------------------------------------------
-
-
-def statements(inspection: Inspection) -> dict[str, str]:
-    """Return what can be said, as plain text by topic."""
-    found = {
-        "Data": _data(inspection),
-        "Imbalance": imbalance(inspection),
-        "Promise": " ".join(_promised(inspection)),
-        "Tails": " ".join(tails(inspection.fields)),
-        "Corollary": " ".join(_corollaries(inspection.fields)),
-        "Rare tokens": " ".join(_rare(inspection)),
-        "Memory": _memory(inspection),
-        "Learning rate": _learning_rate(inspection),
-        "Notes": " ".join(inspection.notes),
-        "Read with care": " ".join(_caveats(inspection)),
-    }
-    return {topic: words for topic, words in found.items() if words}
-
-
-def _data(inspection: Inspection) -> str:
-    tokens = sum(field.tokens for field in inspection.fields)
-    rows = count_of(inspection.dataset.rows, _units(inspection).removesuffix("s"))
-    if inspection.is_text:
-        parts = [rows, count_of(tokens, "distinct word")]
-    else:
-        parts = [rows, count_of(len(inspection.fields), "field"), count_of(tokens, "token")]
-    return f"{inspection.dataset.name} has {enumerate_words(parts)}."
-
-
-def imbalance(inspection: Inspection) -> str:
-    """Say how unequal the least even field is; shares are of fields in which 1% is a token."""
-    field = _least_even(inspection, LARGE) or _least_even(inspection)
-    if field is None:
-        return "No field has more than one token: there is nothing to be unequal."
-    least = ", the least even field," if len(inspection.fields) > 1 else ""
-    value = field.effective_tokens
-    shares = (
-        f"the most frequent 1% of the tokens have {percent(field.top_1)} of all occurrences, the "
-        f"most frequent 10% {percent(field.top_10)}; "
-        if field.tokens >= LARGE
-        else ""
-    )
-    return (
-        f"In {shortened(field.name)}{least} {shares}the effective number of tokens is "
-        f"{value:,.{0 if value >= 100 else 1}f} of {field.tokens:,}: so many equally frequent ones "
-        "would be as unlikely to repeat."
-    )
-
-
-def _promised(inspection: Inspection) -> Iterator[str]:
-    """Say what the bounds promise to the median token and to one in the tail."""
-    if inspection.overall is None:
-        return
-    found: dict[str, TokenPromise] = structs.asdict(inspection.overall)
-    errors = enumerate_words(
-        f"{factor(promise.error)} times FA-SGD's for {TOKENS[place]} (seen {often(promise.count)})"
-        for place, promise in found.items()
-    )
-    yield f"After equally many iterations SGD's bound on a token's squared gradient is {errors}."
-    if not all(promise.is_known for promise in found.values()):
+def sentences(inspection: Inspection) -> Iterator[str]:
+    """Yield where to look for a learning rate, and what limits what frequencies can tell."""
+    fields, found = inspection.fields, inspection.lr
+    if found is not None:
         yield (
-            f"Of a token seen fewer than {FEW_TIMES} times the factor is hardly known, and it "
-            f"grows with the number of {_units(inspection)}."
+            f"Learning rates for CF-SGD and an FM in batches of 1,024: try {found.low:g} to "
+            f"{found.high:g}, the upper end first. The rule: {found.rule}."
         )
-    yield "These are ratios of upper bounds, no forecast of AUC."
-
-
-def _rare(inspection: Inspection) -> Iterator[str]:
-    """Say how many rows hold a token of which little is known, and how many one of a tail."""
-    rows, sampled = _units(inspection), inspection.tail_samples
-    drawn = (
-        f", of which {sampled.of:,} were drawn," if sampled.of != inspection.dataset.rows else ""
-    )
-    if inspection.seldom_share is not None:
-        yield (
-            f"{percent(inspection.seldom_share)} of the {rows}{drawn} hold a token that was seen "
-            f"fewer than {FEW_TIMES} times."
-        )
-        drawn = ""
-    definition = ", by definition" if len(inspection.fields) == 1 else ""
-    yield (
-        f"{percent(sampled.share)} of the {rows}{drawn} hold a token of a tail: the rarest of a "
-        f"field, with 5% of its occurrences{definition}."
-    )
-
-
-def _memory(inspection: Inspection) -> str:
-    """Say what optimizers keep."""
-    told = enumerate_words(
-        f"{one.label} {size(inspection.memory[one.optimizer])}"
-        for one in OPTIMIZERS
-        if one.optimizer in inspection.memory
-    )
-    if not told:
-        return ""
-    beside = f" beside {size(inspection.memory.get('weights', 0))} of weights"
-    return f"Optimizer state{beside} with vectors of {inspection.dim} numbers: {told}."
-
-
-def _learning_rate(inspection: Inspection) -> str:
-    """Say where to look for a rate."""
-    found = inspection.lr
-    if found is None:
-        return f"No range is suggested: {inspection.lr_reason}." if inspection.lr_reason else ""
-    return (
-        f"For CF-SGD and an FM in batches of 1,024 try {found.low:g} to {found.high:g}; begin at "
-        f"the upper end. The rule: {found.rule}."
-    )
-
-
-def _caveats(inspection: Inspection) -> Iterator[str]:
-    """Say what limits what frequencies can tell."""
-    fields = inspection.fields
+    elif inspection.lr_reason:
+        yield f"No range of learning rates is suggested: {inspection.lr_reason}."
+    yield from inspection.notes
     if inspection.overall:
         yield COUNTER_EXAMPLE
     if any(field.fit.family for field in fields):
         yield (
-            "That a tail is nearer does not make it true: with so many samples every simple "
-            "tail can be told from the data."
+            "The nearer fit need not be true: with this many samples every simple tail differs "
+            "measurably from the data."
         )
     single = [field.name for field in fields if field.tokens == 1]
-    if single and len(single) < len(fields):
+    if single:
         yield f"Nothing is learned from a field with one token: {named(single)}."
     once = [field.name for field in fields if field.singletons > MANY_ONCE * field.tokens]
     if once:
         yield f"Over half of the tokens were seen once in {named(once)}."
-
-
-# ---- tails and corollaries -----------------------------------------------------------------------
 
 
 def _fit_words(field: InspectedField) -> str:
@@ -322,44 +205,6 @@ def _fit_words(field: InspectedField) -> str:
         f"{capitalized(fit.family)} tail, {RATES[fit.family]} = {fit.rate:.3g}"
         f"{'' if fit.from_rank == 1 else start}.{applies}"
     )
-
-
-def tails(fields: Sequence[InspectedField]) -> Iterator[str]:
-    """Say which tails fields have."""
-    for family, symbol in RATES.items():
-        found = [field for field in fields if field.fit.family == family]
-        if found:
-            rates = sorted(field.fit.rate or 0 for field in found)
-            span = " to ".join(dict.fromkeys(f"{rate:.3g}" for rate in (rates[0], rates[-1])))
-            article = "An" if family == "exponential" else "A"
-            names = named([field.name for field in found])
-            yield f"{article} {family} tail is nearer in {names} ({symbol} {span})."
-    missing = [field for field in fields if field.fit.family is None]
-    if missing:
-        why = _because(field.fit.reason for field in missing)
-        yield f"Neither in {named([field.name for field in missing])}{why}."
-
-
-def _corollaries(fields: Sequence[InspectedField]) -> Iterator[str]:
-    """Say where the corollaries' conditions hold."""
-    applies = [field.name for field in fields if field.corollary.applies]
-    others = [field for field in fields if not field.corollary.applies]
-    if applies:
-        yield (
-            f"The corollary's conditions on one field hold in {named(applies)}, from the rank on "
-            "that the fit begins at; the corollary itself is about two fields with as many tokens "
-            "and the same tail from rank 1 on, which no real data has."
-        )
-    if others:
-        why = _because(field.corollary.reason for field in others)
-        yield f"The corollary does not apply to {named([each.name for each in others])}{why}."
-    yield "The promise does not need it: it comes from the counts."
-
-
-def _because(reasons: Iterable[str | None]) -> str:
-    """Say why, if the reasons are few."""
-    known = [reason for reason in dict.fromkeys(reasons) if reason]
-    return f": {'; '.join(known)}" if 0 < len(known) <= FEW_REASONS else ""
 
 
 # ---- charts --------------------------------------------------------------------------------------
@@ -383,47 +228,39 @@ def rank_charts(inspection: Inspection) -> list[Chart]:
     charts = []
     height = 200 if len(inspection.fields) > FEW_FIELDS else 300
     for place, field in enumerate(_shown(inspection)):
-        (_, most), (last, least) = field.ranks[0], field.ranks[-1]
-        name = shortened(field.name)
         counted = [
             {"run": COUNTED.label, "rank": rank, "count": count}
-            for rank, count in _thinned(field.ranks, POINTS)
+            for rank, count in _thinned(field.ranks)
         ]
         fitted = [row for one in FITS for row in _fitted(field, one)]
         rows = [*counted, *fitted]
         alone = [row for row in rows if [each["run"] for each in rows].count(row["run"]) == 1]
-        spec = plot(
-            LINES,
-            rows,
-            log_axis("rank", "rank", [row["rank"] for row in rows], format="~s", grid=False),
-            log_axis("count", "occurrences", [row["count"] for row in rows], format="~s"),
-            lines(),
-            *([points(alone)] if alone else []),
-            tips=[("run", "line", ""), ("count", "occurrences", ",.3~s"), ("rank", "rank", ",d")],
-            height=height,
-        )
         charts.append(
-            Chart(
+            chart(
                 f"ranks-{place}",
-                title=name,
-                spec=spec,
-                description=f"Line chart of occurrences by rank in {name}: {thousands(most)} at "
-                f"rank 1, {thousands(least)} at rank {thousands(last)}. {_fit_words(field)}",
+                shortened(field.name),
+                LINES,
+                rows,
+                log_axis("rank", "rank", [row["rank"] for row in rows], format="~s", grid=False),
+                log_axis("count", "occurrences", [row["count"] for row in rows], format="~s"),
+                lines(),
+                *([points(alone)] if alone else []),
+                tips=[
+                    ("run", "line", ""),
+                    ("rank", "rank", ",.0f"),
+                    ("count", "occurrences", ",.3~g"),
+                ],
                 note=_fit_words(field),
-                table=table(
-                    ["Rank", "Occurrences"],
-                    [list(map(thousands, pair)) for pair in _thinned(field.ranks, ROWS)],
-                ),
+                height=height,
             )
         )
     return charts
 
 
-def _thinned(ranks: Sequence[tuple[int, int]], most: int) -> list[tuple[int, int]]:
-    """Return some of many points, the first and the last among them."""
-    if len(ranks) <= most:
-        return list(ranks)
-    return [ranks[round(row * (len(ranks) - 1) / (most - 1))] for row in range(most)]
+def _thinned(ranks: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return POINTS of many points at most, the first and the last among them."""
+    step = max(1.0, (len(ranks) - 1) / (POINTS - 1))
+    return [ranks[round(place * step)] for place in range(min(POINTS, len(ranks)))]
 
 
 def _fitted(field: InspectedField, series: Series) -> Iterator[dict[str, Any]]:
@@ -436,7 +273,7 @@ def _fitted(field: InspectedField, series: Series) -> Iterator[dict[str, Any]]:
     if first is None or rate is None or count is None:
         return
     least = field.ranks[-1][1] / 2
-    for rank in sorted({first, *(rank for rank, _ in _thinned(field.ranks, POINTS))}):
+    for rank in sorted({first, *(rank for rank, _ in _thinned(field.ranks))}):
         steps = rank - first if family == "exponential" else math.log(rank / first)
         if rank >= first and (expected := count * math.exp(-rate * steps)) >= least:
             yield {"run": series.label, "rank": rank, "count": expected}
@@ -462,39 +299,29 @@ def _promise_charts(inspection: Inspection) -> list[Chart]:
         for name, pair in promised
         for place, promise in structs.asdict(pair).items()
     ]
-    tips = [
-        ("run", "token", ""),
-        ("count", "seen", ",d"),
-        ("error", "SGD's bound / FA-SGD's", ",.3~g"),
-        ("iterations", "SGD's iterations / FA-SGD's", ",.3~g"),
-    ]
-    spec = plot(
-        PLACES,
-        rows,
-        log_axis("error", "SGD's bound / that of FA-SGD", [1.0, *(row["error"] for row in rows)]),
-        names_axis("row", [row["row"] for row in rows[::2]]),
-        *level(1.0, upright=True),
-        points(size=70),
-        tips=tips,
-        height=40 + 24 * len(promised),
-    )
     known = all(row["count"] >= FEW_TIMES for row in rows)
     unknown = "" if known else f" Of tokens seen fewer than {FEW_TIMES} times it is hardly known."
-    told = "; ".join(
-        f"{shortened(field.name)} {_short(field.promise.median.error)} and "
-        f"{_short(field.promise.p90.error)}"
-        for field in shown
-    )
     return [
-        Chart(
+        chart(
             "promise",
-            title=f"Promise: SGD's bound over that of FA-SGD{_which(inspection)}",
-            spec=spec,
-            description="Dot chart of the improvement of the bound at the median token and at one "
-            f"rarer than 90%: {told}.",
+            f"Promise: SGD's bound over that of FA-SGD{_which(inspection)}",
+            PLACES,
+            rows,
+            log_axis("error", "SGD's bound / FA-SGD's", [1.0, *(row["error"] for row in rows)]),
+            names_axis("row", [row["row"] for row in rows[::2]]),
+            level(1.0, upright=True)[0],
+            points(size=70),
+            tips=[
+                ("run", "token", ""),
+                ("row", "field", ""),
+                ("count", "seen", ",.0f"),
+                ("error", "SGD's bound / FA-SGD's", ",.3~g"),
+                ("iterations", "SGD's iterations / FA-SGD's", ",.3~g"),
+            ],
             note="A ratio of upper bounds after equally many iterations; the iterations to equal "
             f"bounds differ by its square.{unknown} Circle: the median token; diamond: one rarer "
             "than 90%.",
+            height=40 + 24 * len(promised),
         )
     ]
 
@@ -535,7 +362,7 @@ def _fields_table(inspection: Inspection) -> Table:
         [(Cell(shortened(field.name, LONGEST_NAME), field.name), field) for field in fields],
         columns,
         label="Fields",
-        note="Effective tokens: so many equally frequent ones would be as unlikely to repeat. "
+        note="Effective tokens: as many equally frequent tokens would repeat as rarely. "
         "Iterations: SGD's over FA-SGD's to an equal bound, for the token that half, or 90%, of "
         "the tokens are more frequent than. The tail is the nearer of two fits.",
     )
@@ -560,12 +387,5 @@ def _frequent_tables(inspection: Inspection) -> list[Table]:
 
 
 def _settings(inspection: Inspection) -> Table:
-    data = inspection.dataset
-    rows = {
-        "Data": _data(inspection),
-        "Min count": thousands(data.min_count),
-        "Rule for bins of numbers": data.numeric_rule,
-        "Dimension": str(inspection.dim),
-    }
-    listed = [[name, value] for name, value in rows.items() if value]
-    return table(["Setting", "Value"], listed, kind="settings")
+    rows = [*settings_of(inspection.dataset), *settings_of({"dim": inspection.dim})]
+    return table(["Setting", "Value"], rows, kind="settings")

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from freqsgd.documents.results import Tried, Window
+from freqsgd.documents.results import Window
 from freqsgd.report.charts import (
     LARGE,
     SMALL,
@@ -17,51 +17,36 @@ from freqsgd.report.charts import (
     Series,
     Spec,
     axis,
+    chart,
     cut_off,
     level,
     lines,
-    plot,
     points,
     series_of,
 )
-from freqsgd.report.page import Page, Section, Tile, opening
+from freqsgd.report.page import SENTENCES, Page, Section, Tile
 from freqsgd.report.parts import (
-    OPTION_NAMES,
+    CUT_SHORT,
     Point,
     course_charts,
+    cut_short,
     made_with,
     runs_table,
     settings_section,
     state_charts,
     state_tile,
     title_of,
-    trained_words,
 )
 from freqsgd.report.results import Results, Run, read_results
 from freqsgd.report.tables import Column, Table, shown, table
-from freqsgd.report.wording import (
-    count_of,
-    enumerate_words,
-    megabytes,
-    score,
-    size,
-    small_number,
-    thousands,
-)
+from freqsgd.report.wording import count_of, enumerate_words, megabytes, score, size, thousands
 
 BASELINE = "adagrad"
-CUT_SHORT = ("diverged", "interrupted")
 MEANING = (
     "NE is the mean loss over that of always predicting the share of positive labels: "
     "less is better, 1 is no better than that."
 )
-PASS_NAMES = {
-    "window": "Examples of a window",
-    "checkpoint_examples": "Examples between checkpoints",
-    "evaluation_days": "Days for evaluation",
-}
 SCORED = "Each batch was scored before it was learned."
-LEAST_WINDOWS = 3  # that make a line over the run
 SETTLED = 0.2  # of the examples: what lies before them may be cut off, being far worse
 DEEPEST = 0.05  # NE above the best of an optimizer's rates that is shown
 LEAST_SPAN = 1e-4  # of an axis of scores
@@ -130,11 +115,21 @@ def _percent_apart(value: float | None, base: float | None) -> float | None:
     return None if value is None or not base else 100 * (value - base) / base
 
 
-def course_of(run: Run, of: Callable[[Window], float | None]) -> list[Point]:
-    """Return a number of the windows of a run, where it is known."""
+def whole_windows(run: Run) -> list[Window]:
+    """Return the windows of a run, without a last one that is shorter than the first."""
+    windows = list(run.windows)
+    if len(windows) < 2:
+        return windows
+    last = windows[-1].examples - windows[-2].examples
+    short = last + (run.batch_size or 0) < windows[0].examples  # windows end with a batch
+    return windows[:-1] if short else windows
+
+
+def course_of(windows: Iterable[Window], of: Callable[[Window], float | None]) -> list[Point]:
+    """Return a number of windows, where it is known."""
     return [
         Point(window.examples, value, window.seconds)
-        for window in run.windows
+        for window in windows
         if (value := of(window)) is not None
     ]
 
@@ -142,7 +137,9 @@ def course_of(run: Run, of: Callable[[Window], float | None]) -> list[Point]:
 def window_differences(run: Run, base: Run) -> list[Point]:
     """Return how many percent the NE of each window is above the baseline's of its examples."""
     bases = {window.examples: window.ne for window in base.windows}
-    return course_of(run, lambda each: _percent_apart(each.ne, bases.get(each.examples)))
+    return course_of(
+        whole_windows(run), lambda each: _percent_apart(each.ne, bases.get(each.examples))
+    )
 
 
 def read_one_pass(document: Mapping[str, Any]) -> OnePass:
@@ -166,28 +163,23 @@ def _whole(run: Run) -> Run:
 
 def one_pass_page(found: OnePass) -> Page:
     """Return the page."""
-    results, series = found.results, series_of(found.runs)
-    stream = results.dataset.name or "a stream"
-    first = f"{trained_words(results, f'in one pass over {stream}')}."
-    sentences, notes = opening([first, MEANING], list(_caveats(found)))
-    few = _few_windows(found)
-    data = " ".join(filter(None, (_examples_words(found), _tables_words(found))))
+    results = found.results
+    series = series_of({run.label: run.optimizer for run in found.runs})
+    said = [MEANING, *_caveats(found)]
     return Page(
         f"{title_of(results)}, in one pass",
         _tiles(found),
-        sentences,
+        said[:SENTENCES],
         [
-            Section("NE over the run", [] if few else ne_charts(found, series), remarks=few),
+            Section("NE over the run", ne_charts(found, series)),
             Section("All runs", tables=[_runs_table(found)]),
-            Section("Read with care", remarks=notes),
+            Section("Read with care", remarks=said[SENTENCES:]),
             Section("NE by day", tables=_days_tables(found)),
             Section("Learning rates", _rate_charts(found, series)),
-            Section(
-                "Calibration and AUC over the run", [] if few else _other_charts(found, series)
-            ),
+            Section("Calibration and AUC over the run", _other_charts(found, series)),
             Section("Optimizer state", state_charts(results, series)),
             Section("Files left out", tables=_files_tables(found)),
-            settings_section(results, data, "Examples of a batch", names=OPTION_NAMES | PASS_NAMES),
+            settings_section(results),
         ],
         legend=series,
         made=made_with(results),
@@ -224,12 +216,8 @@ def _lowest_tile(found: OnePass) -> Tile | None:
     ranked = found.ranking
     if not ranked:
         return None
-    first = [run.label for ne, run in ranked if ne == ranked[0][0]]
-    note = enumerate_words(first)
-    if len(first) < len(ranked):
-        ne, run = ranked[len(first)]
-        note += f"; then {run.label} with {ne_score(ne)}"
-    return Tile(f"Lowest {found.ne_name}", ne_score(ranked[0][0]), note)
+    others = "".join(f"; then {run.label} with {ne_score(ne)}" for ne, run in ranked[1:2])
+    return Tile(f"Lowest {found.ne_name}", ne_score(ranked[0][0]), ranked[0][1].label + others)
 
 
 def _difference_tile(found: OnePass) -> Tile | None:
@@ -248,38 +236,7 @@ def _speed_tile(found: OnePass) -> Tile | None:
     run = found.of_optimizer("cfsgd") or found.runs[0]
     if run.speed is None:
         return None
-    learned = "" if run.examples is None else f"{thousands(run.examples)} in all; "
-    return Tile(f"Examples/s of {run.label}", thousands(run.speed), f"{learned}reading included")
-
-
-def _examples_words(found: OnePass) -> str:
-    """How many examples there are of what, and how they were learned."""
-    results = found.results
-    days = results.dataset.days
-    of_days = f" of {count_of(len(days), 'day')}" if days else ""
-    train = results.splits.get("train") or max(run.examples or 0 for run in found.runs)
-    if not train:
-        return ""
-    sizes = sorted({run.batch_size for run in found.runs if run.batch_size is not None})
-    batch = f" of {enumerate_words(map(thousands, sizes))}" if sizes else ""
-    test = results.splits.get("test")
-    kept = f"; {thousands(test)} at the end were kept for evaluation" if test else ""
-    return (
-        f"Of a stream{of_days}, {thousands(train)} examples were learned once, in batches{batch}, "
-        f"each batch scored before it was learned{kept}."
-    )
-
-
-def _tables_words(found: OnePass) -> str:
-    """How many features there are, and how large their tables."""
-    dataset = found.results.dataset
-    if dataset.fields is None or dataset.tokens is None:
-        return ""
-    filled = ", to which tokens are hashed" if dataset.encoding == "hash" else ""
-    return (
-        f"An example has {count_of(dataset.fields, 'feature')}; "
-        f"their tables have {count_of(dataset.tokens, 'row')}{filled}."
-    )
+    return Tile(f"Examples/s of {run.label}", thousands(run.speed), "reading included")
 
 
 # ---- what to read with care ----------------------------------------------------------------------
@@ -287,13 +244,19 @@ def _tables_words(found: OnePass) -> str:
 
 def _caveats(found: OnePass) -> Iterator[str]:
     """What limits what the numbers can show."""
-    yield from filter(None, map(_ending, found.runs))
+    for run in found.runs:
+        seen = run.examples or (run.windows[-1].examples if run.windows else 0)
+        yield from cut_short(run, count_of(seen, "example") if seen else "")
     if len(found.runs) > 1:
         yield (
             "Each optimizer ran once at the rate shown, on the same examples in the same order: "
             "another start ends a little apart, and small differences do not rank them."
         )
-    yield from _rates_chosen(found)
+    if searched := [run.label for run in found.runs if len(run.search) > 1]:
+        yield (
+            f"The learning rate of {enumerate_words(searched)} is the best of those tried, by NE "
+            "while training; the evaluation examples play no part."
+        )
     dropped = max(run.dropped or 0 for run in found.runs)
     if dropped:
         yield f"Malformed rows left out: {thousands(dropped)}."
@@ -301,75 +264,16 @@ def _caveats(found: OnePass) -> Iterator[str]:
         yield f"Files left out, listed below: {thousands(len(found.skipped))}."
 
 
-def _ending(run: Run) -> str:
-    """What is unusual about how a run ended."""
-    seen = run.examples or (run.windows[-1].examples if run.windows else 0)
-    so_far = f"after {count_of(seen, 'example')}" if seen else "at its start"
-    if run.stopped == "diverged":
-        reason = f": {run.error.rstrip('.')}" if run.error else ""
-        return f"{run.label} diverged {so_far}{reason}."
-    if run.stopped == "interrupted":
-        return f"{run.label} was interrupted {so_far}."
-    return ""
-
-
-def _rates_chosen(found: OnePass) -> Iterator[str]:
-    """How rates were chosen."""
-    searched = _with_rates(found)
-    if not searched:
-        return
-    counts = {len(run.search) for run in searched}
-    tried = f"{small_number(counts.pop())} rates" if len(counts) == 1 else "several rates"
-    everyone = len(searched) == len(found.runs)
-    who = "Each optimizer" if everyone else enumerate_words(run.label for run in searched)
-    yield (
-        f"{who} is shown at the best of {tried}: the one of lowest NE while training; "
-        "the evaluation examples play no part."
-    )
-
-
-def _with_rates(found: OnePass) -> list[Run]:
-    """Runs whose rate was chosen among several."""
-    return [run for run in found.runs if len(run.search) > 1]
-
-
-def _rate_limits(found: OnePass) -> Iterator[str]:
+def _rate_limits(run: Run) -> Iterator[str]:
     """Where a better rate may lie, and which rates diverged."""
-    searched = _with_rates(found)
-    edges = [f"{run.label} ({edge_words(run)})" for run in searched if run.search_edge]
-    if edges:
-        yield (
-            "The best lies at the end of what was tried, so that a better one may lie beyond: "
-            f"{enumerate_words(edges)}."
-        )
-    failed = [
-        f"{run.label} at {one.lr:.3g}"
-        for run in searched
-        for one in run.search
-        if one.train_ne is None
-    ]
-    if failed:
-        yield f"Diverged: {enumerate_words(failed)}."
-
-
-def edge_words(run: Run) -> str:
-    """Return at which end of the rates the best one is."""
-    end = "smallest" if run.lr == run.search[0].lr else "largest"
-    return f"the {end}" if run.lr is None else f"the {end}, {run.lr:.3g}"
+    if run.search_edge and run.lr is not None:
+        end = "smallest" if run.lr == run.search[0].lr else "largest"
+        yield f"The best of {run.label} is the {end}, {run.lr:.3g}: a better one may lie beyond."
+    if failed := [f"{one.lr:.3g}" for one in run.search if one.train_ne is None]:
+        yield f"{run.label} diverged at {enumerate_words(failed)}."
 
 
 # ---- charts --------------------------------------------------------------------------------------
-
-
-def _few_windows(found: OnePass) -> list[str]:
-    """Why nothing is drawn over the run, if there are too few windows for lines."""
-    most = max(len(run.windows) for run in found.runs)
-    if not 0 < most < LEAST_WINDOWS:
-        return []
-    return [
-        f"With {count_of(most, 'window')} there are no lines of NE, calibration and AUC to draw: "
-        "a smaller --window gives more."
-    ]
 
 
 def ne_charts(found: OnePass, series: Sequence[Series]) -> list[Chart]:
@@ -384,30 +288,39 @@ def ne_charts(found: OnePass, series: Sequence[Series]) -> list[Chart]:
             f"On the same examples; below 0 is better than {base.label}. "
             "The axis follows the runs that the legend shows."
         )
+        note += _partial(found)
         charts += _window_charts("difference", title, apart, series, "+.3f", (0.0, ""), note)
-    for name, title, key in (
-        ("lifetime-ne", "NE of all examples so far", "lifetime_ne"),
-        ("window-ne", "NE of each window", "ne"),
-    ):
-        charts += _window_charts(name, title, _courses(found, key), series, ".5f", best)
-    return charts
+    whole = {run.label: course_of(run.windows, attrgetter("lifetime_ne")) for run in found.runs}
+    title = "NE of all examples so far"
+    charts += _window_charts("lifetime-ne", title, whole, series, ".5f", best)
+    courses, note = _courses(found, "ne"), SCORED + _partial(found)
+    return charts + _window_charts(
+        "window-ne", "NE of each window", courses, series, ".5f", best, note
+    )
 
 
 def _other_charts(found: OnePass, series: Sequence[Series]) -> list[Chart]:
     """What else is measured by window."""
-    note = f"{SCORED} Sum of predicted probabilities over the number of positives: 1 is right."
+    scored = SCORED + _partial(found)
+    note = f"{scored} Sum of predicted probabilities over the number of positives: 1 is right."
+    right, auc = _courses(found, "calibration"), _courses(found, "auc")
     title = "Calibration of each window"
-    right = _courses(found, "calibration")
-    auc = _courses(found, "auc")
     return [
         *_window_charts("calibration", title, right, series, ".3f", (1.0, ""), note),
-        *_window_charts("auc", "AUC of each window", auc, series, ".4f"),
+        *_window_charts("auc", "AUC of each window", auc, series, ".4f", note=scored),
     ]
 
 
 def _courses(found: OnePass, key: str) -> Courses:
-    """A score of the windows of all runs."""
-    return {run.label: course_of(run, attrgetter(key)) for run in found.runs}
+    """A score of the whole windows of all runs."""
+    return {run.label: course_of(whole_windows(run), attrgetter(key)) for run in found.runs}
+
+
+def _partial(found: OnePass) -> str:
+    """Which windows are not drawn, being shorter than the others."""
+    left = [run.label for run in found.runs if len(whole_windows(run)) < len(run.windows)]
+    who = "" if len(left) == len(found.runs) else f" of {enumerate_words(left)}"
+    return f" The last window{who} is left out, having fewer examples." if left else ""
 
 
 def _window_charts(
@@ -444,7 +357,6 @@ def _window_charts(
         series,
         unit="examples",
         form=form,
-        show=show,
         levels=levels,
         spans=spans,
         note=note + cut_off(spans, values, show),
@@ -469,63 +381,43 @@ def _rate_charts(found: OnePass, series: Sequence[Series]) -> list[Chart]:
     """What the rates that were tried came to."""
     rows: list[dict[str, Any]] = []
     spans = {}
-    for run in found.runs:
-        known = [(one.lr, one.train_ne) for one in run.search if one.train_ne is not None]
-        if len(run.search) < 2 or not known:
-            continue
-        best = min(ne for _, ne in known)
-        spans[run.label] = [best, min(max(ne for _, ne in known), best + DEEPEST)]
-        rows += [
-            {"run": run.label, "lr": lr, "ne": ne, "size": LARGE if lr == run.lr else SMALL}
-            for lr, ne in known
+    searched = [run for run in found.runs if len(run.search) > 1]
+    for run in searched:
+        own: list[dict[str, Any]] = [
+            {"run": run.label, "lr": one.lr, "ne": one.train_ne}
+            | {"test_ne": shown(one.test_ne, ne_score) or "not known"}
+            | {"size": LARGE if one.lr == run.lr else SMALL}
+            for one in run.search
+            if one.train_ne is not None
         ]
+        nes = [row["ne"] for row in own]
+        if nes:
+            spans[run.label] = [min(nes), min(max(nes), min(nes) + DEEPEST)]
+        rows += own
     if not rows:
         return []
-    told = [
-        f"{run.label} "
-        + ", ".join(
-            f"{shown(one.train_ne, ne_score) or 'none'} at {one.lr:.3g}" for one in run.search
-        )
-        for run in found.runs
-        if run.search
-    ]
-    cells = [
-        [
-            run.label,
-            f"{one.lr:.4g}",
-            shown(one.train_ne, ne_score) or _failure(one),
-            shown(one.test_ne, ne_score),
-        ]
-        for run in found.runs
-        for one in run.search
-    ]
-    head = ["Optimizer", "Learning rate", "NE while training", "Evaluation NE"]
-    notes = ["The large marker is the rate that was chosen.", *_rate_limits(found)]
-    spec = plot(
-        series,
-        rows,
-        axis("lr", "learning rate", log=True, grid=False),
-        axis("ne"),
-        lines(),
-        points(sized=True),
-        tips=[("run", "optimizer", ""), ("ne", "NE", ".5f"), ("lr", "lr", ".3~g")],
-        spans=spans,
-    )
+    limits = [limit for run in searched for limit in _rate_limits(run)]
     return [
-        Chart(
+        chart(
             "rates",
-            title="NE while training by learning rate",
-            spec=spec,
-            description=f"Line chart of NE while training by learning rate: {'; '.join(told)}.",
-            note=" ".join(notes) + cut_off(spans, [row["ne"] for row in rows], ne_score),
-            table=table(head, cells),
+            "NE while training by learning rate",
+            series,
+            rows,
+            axis("lr", "learning rate", log=True, grid=False),
+            axis("ne"),
+            lines(),
+            points(sized=True),
+            tips=[
+                ("run", "optimizer", ""),
+                ("lr", "learning rate", ".3~g"),
+                ("ne", "NE while training", ".5f"),
+                ("test_ne", "evaluation NE", ""),
+            ],
+            note=" ".join(["The large marker is the rate that was chosen.", *limits])
+            + cut_off(spans, [row["ne"] for row in rows], ne_score),
+            spans=spans,
         )
     ]
-
-
-def _failure(one: Tried) -> str:
-    """What became of a rate without NE."""
-    return "diverged" if one.error is None else f"diverged: {one.error}"
 
 
 # ---- tables --------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ class Page:
     Args:
         title: the heading
         tiles: the numbers that matter most
-        sentences: what matters beside them, as :func:`opening` chooses them
+        sentences: what matters beside them, SENTENCES at most
         sections: those without content are left out
         legend: what the buttons show and hide in all charts
         colours: other series that charts draw
@@ -97,11 +97,6 @@ class Page:
     def charts(self) -> list[Chart]:
         """All charts in the order of the page."""
         return [chart for section in self.sections for chart in section.charts]
-
-
-def opening(findings: Sequence[str], notes: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the sentences that open a page, and the notes that are left for a section."""
-    return [*findings, *notes][:SENTENCES], list(notes[max(0, SENTENCES - len(findings)) :])
 
 
 def render(page: Page) -> str:

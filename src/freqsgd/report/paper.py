@@ -20,12 +20,12 @@ from freqsgd.documents.paper import NOT_MEASURED, VERDICTS, PaperFigure, PaperRu
 from freqsgd.documents.results import Study
 from freqsgd.errors import DataError
 from freqsgd.optimizers import OPTIMIZERS
-from freqsgd.report.charts import Chart, axis, lines, log_axis, plot
-from freqsgd.report.comparison import comparison_page, kind_of, point, reach
+from freqsgd.report.charts import Chart, axis, chart, lines, log_axis
+from freqsgd.report.comparison import comparison_page
 from freqsgd.report.inspection import LINES, inspection_page, read_inspection
 from freqsgd.report.one_pass import one_pass_page, read_one_pass
 from freqsgd.report.page import Page, Section, Tile, machine_words
-from freqsgd.report.results import Results, display_name, read_results
+from freqsgd.report.results import display_name, read_results
 from freqsgd.report.tables import ABSENT, Cell, Column, Table, sortable_table, table
 from freqsgd.report.theory import read_theory, theory_page
 from freqsgd.report.wording import (
@@ -78,7 +78,7 @@ class Paper:
     summary: PaperSummary
     figures: tuple[PaperFigure, ...]
     runs: Mapping[str, PaperRun]
-    results: Mapping[str, Results]
+    studies: Mapping[str, tuple[Study, ...]]  # of runs that tuned
     pages: Mapping[str, Page]
 
     def runs_of(self, figure: PaperFigure) -> list[PaperRun]:
@@ -97,11 +97,11 @@ def read_paper(document: Mapping[str, Any], folder: Path) -> Paper:
     """Return the content of a ``paper.json``, and of the documents that it names in ``folder``."""
     check_kind(document, "paper", "paper")
     found = read_document(document, PaperSummary, "paper.json")
-    every = tuple(_named(found.figures))
     idle = {name for name, run in found.runs.items() if run.status == "not asked"}
-    asked = tuple(figure for figure in every if not idle.intersection(figure.runs)) or every
+    asked = tuple(figure for figure in found.figures if not idle.intersection(figure.runs))
+    asked = asked or found.figures
     needed = {name for figure in asked for name in figure.runs}
-    runs, results, pages = {}, {}, {}
+    runs, studies, pages = {}, {}, {}
     for name in [name for name in found.runs if name in needed]:
         run = found.runs[name]
         path, report = _inside(run.document), _inside(run.report)
@@ -117,11 +117,12 @@ def read_paper(document: Mapping[str, Any], folder: Path) -> Paper:
         try:
             if content is not None:
                 pages[name] = _page(content)
-                if name in LEARNING or "tuning" in content:
-                    results[name] = read_results(content)
+                if "tuning" in content:
+                    tuning = read_results(content).tuning
+                    studies[name] = tuning.studies if tuning else ()
         except DataError:  # a run that ended too soon may have a document that is of no use
             continue
-    return Paper(found, asked, runs, results, pages)
+    return Paper(found, asked, runs, studies, pages)
 
 
 def _page(content: Mapping[str, Any]) -> Page:
@@ -136,18 +137,6 @@ def _page(content: Mapping[str, Any]) -> Page:
     runs = tuple(run for run in theory.runs if run.optimizer != BESIDE)
     improvements = tuple(each for each in theory.improvements if each.optimizer != BESIDE)
     return theory_page(structs.replace(theory, runs=runs, improvements=improvements))
-
-
-def _named(figures: Iterable[PaperFigure]) -> Iterator[PaperFigure]:
-    """Yield figures whose names can be those of files and links."""
-    used: set[str] = set()
-    for place, figure in enumerate(figures):
-        name = re.sub(r"[^a-z0-9]+", "-", figure.name.lower()).strip("-") or "figure"
-        name = f"{name}-{place}" if name in used else name
-        used.add(name)
-        verdict = figure.verdict if figure.verdict in VERDICTS else NOT_MEASURED
-        number = figure.number or name
-        yield structs.replace(figure, name=name, number=number, verdict=verdict)
 
 
 def _inside(path: str | None) -> str | None:
@@ -186,10 +175,8 @@ def paper_page(paper: Paper) -> Page:
 def _leading(paper: Paper) -> Iterator[Section]:
     """Yield the chart that makes the point: FM on MovieLens-1M, or the next best."""
     for run in LEARNING:
-        for chart in _of_run(paper, run, "validation"):
-            results = paper.results[run]
-            said = capitalized(point(results, kind_of(results))) or "How the optimizers learn"
-            yield Section(said, [replace(chart, name="leading")])
+        for one in _of_run(paper, run, "validation"):
+            yield Section("How the optimizers learn", [replace(one, name="leading")])
             return
 
 
@@ -198,9 +185,9 @@ def _of_run(paper: Paper, run: str, names: str) -> list[Chart]:
     charts = paper.pages[run].charts if run in paper.pages else []
     label = paper.label(run)
     return [
-        replace(chart, title=f"{chart.title}: {label}")
-        for chart in charts
-        if re.fullmatch(names, chart.name)
+        replace(one, title=f"{one.title}: {label}")
+        for one in charts
+        if re.fullmatch(names, one.name)
     ][:MOST]
 
 
@@ -211,8 +198,8 @@ def _charts(paper: Paper, figure: PaperFigure) -> dict[str, list[Chart]]:
         found = [_tail_chart(family) for family in TAILS] if part == "tails" else []
         for order, run in enumerate(figure.runs):
             if figure.name != "theory" or run == f"theory-{part}":
-                for chart in _of_run(paper, run, names):
-                    found.append(replace(chart, name=f"{figure.name}-{order}-{chart.name}"))
+                for one in _of_run(paper, run, names):
+                    found.append(replace(one, name=f"{figure.name}-{order}-{one.name}"))
         if names == RANKS and found:
             found[0] = replace(found[0], note=f"{found[0].note} {LINES_NOTE}")
         if found:
@@ -222,7 +209,7 @@ def _charts(paper: Paper, figure: PaperFigure) -> dict[str, list[Chart]]:
 
 def _section(paper: Paper, figure: PaperFigure, pictures: Mapping[str, list[Chart]]) -> Section:
     """Return the charts, what the paper says, what was asked, and the runs."""
-    charts = [chart for some in pictures.values() for chart in some]
+    charts = [one for some in pictures.values() for one in some]
     return Section(
         f"{figure.number}: {figure.title}",
         charts,
@@ -257,60 +244,29 @@ def _tiles(paper: Paper) -> Iterator[Tile]:
 
 
 def _sentences(paper: Paper) -> Iterator[str]:
-    """Yield what was compared, how it came out, and what to read with care."""
+    """Yield what to read with care."""
     there = [run for run in paper.runs.values() if run.document is not None]
-    extent = "Every figure and table of the paper is"
-    if len(paper.figures) < len(paper.summary.figures):
-        numbers = [figure.number for figure in paper.figures]
-        extent = f"{enumerate_words(numbers)} {'is' if len(numbers) == 1 else 'are'}"
-    if there:
-        yield (
-            "CF-SGD, which divides a token's learning rate by the root of how often it was seen, "
-            f"with SGD, Adagrad and Adam. {extent} below, with what the paper says and what "
-            f"{count_of(len(there), 'run')} measured."
-        )
-    else:
+    if not there:
         yield "Nothing has been run yet."
-    if reached := list(_reached(paper)):
-        sooner = "As good as SGD at its best, by validation AUC, CF-SGD was"
-        yield f"{sooner}: {enumerate_words(reached)}."
     if generated := [figure.number for figure in paper.figures if figure.is_on_stand_in]:
         yield (
             f"Generated data stand in for those of the paper in {enumerate_words(generated)}: the "
             "verdicts there are on the method, not on the paper's data."
         )
     if smaller := sum(bool(run.smaller) for run in there):
-        verb = "is" if smaller == 1 else "are"
         larger = "; --full has larger ones" if paper.summary.mode == "quick" else ""
-        yield (
-            f"{count_of(smaller, 'run')} {verb} smaller than in the paper, as is said under each "
-            f"figure{larger}."
-        )
+        yield f"Smaller than in the paper, as each figure says: {count_of(smaller, 'run')}{larger}."
     if troubles := [run.label for run in paper.runs.values() if run.status != ENDED]:
         yield f"Not done: {enumerate_words(troubles)}; the figures say why."
 
 
-def _reached(paper: Paper) -> Iterator[str]:
-    """Yield when CF-SGD was as good as SGD ever was, wherever both learned."""
-    for run in LEARNING:
-        results = paper.results.get(run)
-        found = None if results is None else reach(results, kind_of(results))
-        if found is not None:
-            when = "never" if found.epoch is None else f"in epoch {found.epoch.epoch}"
-            least = "" if found.is_fair else "at least "
-            yield f"{paper.label(run)} {when} (SGD {least}{found.plain.epoch.epoch})"
-
-
 def _remarks(paper: Paper, figure: PaperFigure) -> Iterator[str]:
     """Yield what the paper says, the verdict, and what is not as in the paper."""
-    if figure.claim:
-        yield f"The paper: {figure.claim}"
+    yield f"The paper: {figure.claim}"
     rules = "" if figure.verdict == NOT_MEASURED else f" ({_held(figure)} rules hold)"
     yield f"Verdict: {_verdict(figure)}{rules}."
     if figure.private:
         yield f"{figure.private.rstrip('.')}: these are generated."
-    elif figure.is_on_stand_in:
-        yield "Generated data stand in for those of the paper."
     for run in paper.runs_of(figure):
         if run.document is None:
             yield f"Missing: {run.label}: {(run.why or run.status).rstrip('.')}."
@@ -396,9 +352,8 @@ def _numbers(paper: Paper, figure: PaperFigure) -> Iterator[Table]:
     """Yield the tables of a figure that is one in the paper, or that numbers make clearer."""
     for run in figure.runs:
         title = capitalized(paper.label(run))
-        results = paper.results.get(run)
-        if figure.rates and results is not None and results.tuning is not None:
-            yield replace(_rates(figure, results.tuning.studies), title=title)
+        if figure.rates and (studies := paper.studies.get(run)):
+            yield replace(_rates(figure, studies), title=title)
         if figure.name in ALL_RUNS and run in paper.pages:
             every = [each for part in paper.pages[run].sections for each in part.tables]
             yield from (replace(each, title=title) for each in every if each.label == "All runs")
@@ -446,7 +401,9 @@ def _tail_chart(family: str) -> Chart:
     total = sum(map(weight, ranks))
     shares = {rank: weight(rank) / total for rank in ranks}
     (label,) = (one.label for one in LINES if one.optimizer == family)
-    spec = plot(
+    return chart(
+        f"fig1-{family}",
+        f"{capitalized(family)} tail, by its formula",
         LINES,
         [{"run": label, "rank": rank, "p": share} for rank, share in shares.items()],
         log_axis("rank", "rank", ranks, grid=False)
@@ -454,15 +411,6 @@ def _tail_chart(family: str) -> Chart:
         else axis("rank", "rank", whole=True, grid=False),
         log_axis("p", "p", shares.values()),
         lines(),
-        tips=[("rank", "rank", "d"), ("p", "p", ".3~g")],
-    )
-    told = [[str(rank), f"{share:.3g}"] for rank, share in shares.items()]
-    return Chart(
-        f"fig1-{family}",
-        title=f"{capitalized(family)} tail, by its formula",
-        spec=spec,
-        description=f"Line chart of the frequency of {SHOWN_RANKS} tokens, p in proportion to "
-        f"{formula}: {told[0][1]} at rank 1, {told[-1][1]} at rank {SHOWN_RANKS}.",
+        tips=[("rank", "rank", ".0f"), ("p", "p", ".3~g")],
         note=f"Drawn from the formula, p in proportion to {formula}: no data.",
-        table=table(["Rank", "p"], told),
     )

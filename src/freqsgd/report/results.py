@@ -91,17 +91,11 @@ CLASSES = ("head", "torso", "tail")
 
 
 @dataclass(frozen=True)
-class Metric:
-    """A measure of an epoch."""
+class Scale:
+    """A name, and which values are better."""
 
-    key: str  # in an epoch
     name: str
     higher_is_better: bool
-
-    def of(self, epoch: Epoch) -> float | None:
-        """Return its value in an epoch."""
-        value: float | None = getattr(epoch, self.key)
-        return value
 
     def gain(self, value: float, over: float = 0.0) -> float:
         """Return how much better ``value`` is: negative if it is worse."""
@@ -109,23 +103,24 @@ class Metric:
 
 
 @dataclass(frozen=True)
-class Measure:
+class Metric(Scale):
+    """A measure of an epoch."""
+
+    key: str  # in an epoch
+
+    def of(self, epoch: Epoch) -> float | None:
+        """Return its value in an epoch."""
+        value: float | None = getattr(epoch, self.key)
+        return value
+
+
+@dataclass(frozen=True)
+class Measure(Scale):
     """A measure of a whole run."""
 
-    name: str
     of: Callable[[Run], float | None]
-    higher_is_better: bool
     show: Callable[[float], str] = score
     metric: Metric | None = None  # of the epoch that was kept, if it is that
-
-    @property
-    def extreme(self) -> str:
-        """What its best value is called."""
-        return "highest" if self.higher_is_better else "lowest"
-
-    def gain(self, value: float, over: float = 0.0) -> float:
-        """Return how much better ``value`` is: negative if it is worse."""
-        return value - over if self.higher_is_better else over - value
 
 
 @dataclass(frozen=True)
@@ -136,7 +131,6 @@ class Breakdown:
     name: str  # of its chart
     title: str
     score: str  # what it is: AUC, loss
-    of_classes: str  # whose scores all are
     note: str
 
     @property
@@ -151,7 +145,7 @@ class Breakdown:
             found: float | None = getattr(run, self.key).get(frequency)
             return found
 
-        return Measure(f"{frequency} {self.score}", value, higher_is_better=not self.is_loss)
+        return Measure(f"{frequency} {self.score}", not self.is_loss, value)
 
 
 class Best(NamedTuple):
@@ -186,7 +180,7 @@ def kept(by: Metric, name: str) -> Measure:
         found = best(run, by)
         return None if found is None else found.value
 
-    return Measure(name, value, by.higher_is_better, metric=by)
+    return Measure(name, by.higher_is_better, value, metric=by)
 
 
 # ---- standings -----------------------------------------------------------------------------------

@@ -90,7 +90,6 @@ def sortable_table(
     *,
     label: str,
     note: str = "",
-    folded: str = "",
 ) -> Table:
     """Return a table with a row per item, named by its cell, that readers can sort by any column.
 
@@ -102,7 +101,7 @@ def sortable_table(
     head = [title, *(column.title for column in used)]
     directions = [DESCENDING if column.best is max else ASCENDING for column in used]
     first = [ASCENDING, *directions]
-    return Table(head, rows, label, first=first, note=note, folded=folded)
+    return Table(head, rows, label, first=first, note=note)
 
 
 def _cells(column: Column[Item], items: Sequence[Item]) -> list[Cell]:

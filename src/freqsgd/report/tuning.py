@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from freqsgd.documents.results import BestTrial, Trial
+from freqsgd.documents.results import Study, Trial
 from freqsgd.report.charts import (
     LARGE,
     SMALL,
     Chart,
     Series,
     axis,
+    chart,
     cut_off,
     lines,
-    plot,
     points,
 )
 from freqsgd.report.page import Section
+from freqsgd.report.parts import setting_name, setting_value
 from freqsgd.report.results import Results, display_name
 from freqsgd.report.tables import Table, shown, table
 from freqsgd.report.wording import enumerate_words, ratio, score
@@ -28,18 +29,6 @@ CLOSE = 0.002  # validation AUC below the best of a sweep that still counts as g
 DEEPEST = 0.03  # validation AUC below the best that is shown
 FACTORS = (1 / 64, 1 / 16, 1 / 4, 1, 4, 16, 64)
 AS_FACTOR = "datum.value < 1 ? '1/' + format(1 / datum.value, '~g') : format(datum.value, '~g')"
-SETTING_NAMES = {
-    "lr": "Learning rate",
-    "decay_epochs": "It falls to 0 over epochs",
-    "max_lr_ratio": "Cap on a token's rate, times it",
-    "linear_lr_scale": "Rate of linear weights, times it",
-    "weight_decay": "Weight decay",
-    "typical_decay": "Weight decay of a typical token",
-    "weight_decay_power": "Its power of frequency",
-    "linear_decay_scale": "Decay of linear weights, times it",
-    "init_scale": "Scale of the start",
-}
-LEFT_OUT = {"decay_epochs": "constant"}
 
 
 @dataclass(frozen=True)
@@ -47,39 +36,21 @@ class Search:
     """The search for one optimizer."""
 
     name: str  # for readers
-    run: str | None  # label of the optimizer's first run, whose looks it has
-    trials: tuple[Trial, ...]
-    best: BestTrial | None  # settings, with the number of the trial that they are from
-    sweep: tuple[tuple[float, float | None], ...]  # learning rate, validation AUC; by rate
+    run: str  # label of the optimizer's first run, whose looks it has; its name if none ran
+    study: Study
 
     @property
-    def from_sweep(self) -> bool:
-        """Whether the best settings have a learning rate of the sweep, not that of the trial."""
-        return self.best is not None and self.best.origin == "sweep"
-
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """The best settings."""
-        return {} if self.best is None else self.best.params
+    def sweep(self) -> list[tuple[float, float | None]]:
+        """Learning rates and their validation AUC, by rate."""
+        return sorted((one.lr, one.val_auc) for one in self.study.lr_sweep if one.lr > 0)
 
     @property
     def best_trial(self) -> Trial | None:
         """The best trial, whose learning rate was varied in the sweep."""
-        if self.best is None or not self.from_sweep:
-            return self.best
-        return next((one for one in self.trials if one.number == self.best.number), None)
-
-    @property
-    def so_far(self) -> list[tuple[int, float]]:
-        """The best validation AUC after each trial, from the first that came to its end."""
-        found: list[tuple[int, float]] = []
-        for trial in self.trials:
-            best = found[-1][1] if found else None
-            if trial.state == "complete" and trial.value is not None:
-                best = trial.value if best is None else max(best, trial.value)
-            if best is not None:
-                found.append((trial.number + 1, best))
-        return found
+        best = self.study.best
+        if best is None or best.origin != "sweep":
+            return best
+        return next((one for one in self.study.trials if one.number == best.number), None)
 
 
 @dataclass(frozen=True)
@@ -91,25 +62,12 @@ class GoodRange:
     high: float
     is_open: bool  # the smallest or the largest rate of the sweep is still good
 
-    @property
-    def factor(self) -> str:
-        """How many times the smallest is the largest."""
-        return f"{'at least ' if self.is_open else ''}{ratio(self.high / self.low)}"
-
 
 def searches_of(results: Results) -> list[Search]:
     """Return the searches, one per optimizer; none if nothing was tuned."""
-    labels: dict[str, str] = {}
-    for run in results.runs:
-        labels.setdefault(run.optimizer, run.label)
+    labels = {run.optimizer: run.label for run in reversed(results.runs)}
     return [
-        Search(
-            display_name(study.optimizer),
-            labels.get(study.optimizer),
-            study.trials,
-            study.best,
-            tuple(sorted((one.lr, one.val_auc) for one in study.lr_sweep if one.lr > 0)),
-        )
+        Search(display_name(study.optimizer), labels.get(study.optimizer, ""), study)
         for study in (results.tuning.studies if results.tuning else ())
     ]
 
@@ -135,26 +93,28 @@ def tuning_sections(results: Results, series: Sequence[Series]) -> list[Section]
     searches = searches_of(results)
     if not searches:
         return []
-    charts = _progress_chart(searches, series), _sensitivity_chart(searches, series)
+    drawn = [search for search in searches if search.run]
+    charts = [*_progress_chart(drawn, series), *_sensitivity_chart(drawn, series)]
     return [
-        Section("Tuning", [chart for chart in charts if chart], list(_notes(searches))),
-        Section("Learning rates that do well", tables=[_rates_table(searches)]),
+        Section("Tuning", charts, list(_notes(searches))),
         Section("Best settings", tables=[_settings_table(searches)]),
     ]
 
 
 def _notes(searches: Sequence[Search]) -> Iterator[str]:
     """What the scores of the search are worth."""
-    counts = {len(search.trials) for search in searches}
-    each = f"{counts.pop()} trials" if len(counts) == 1 else "Trials"
     yield (
-        f"{each} of {enumerate_words(search.name for search in searches)}, each chosen by the best "
-        "validation AUC. The more trials, the more of that is luck: compare by the test scores."
+        "Settings are chosen by the best validation AUC of many trials. The more trials, the more "
+        "of that is luck: compare optimizers by the test scores."
     )
-    failed = [search.name for search in searches if search.best is None]
-    if failed:
+    if failed := [search.name for search in searches if search.study.best is None]:
         yield f"No trial of {enumerate_words(failed)} came to its end."
-    surpassed = [search.name for search in searches if _is_surpassed(search)]
+    surpassed = [
+        search.name
+        for search in searches
+        if (found := good_range(search.sweep)) and (trial := search.best_trial)
+        if trial.value is not None and found.best > trial.value + CLOSE
+    ]
     if surpassed:
         yield (
             f"The sweep found a learning rate for {enumerate_words(surpassed)} that does clearly "
@@ -162,81 +122,69 @@ def _notes(searches: Sequence[Search]) -> Iterator[str]:
         )
 
 
-def _is_surpassed(search: Search) -> bool:
-    """Whether a rate of the sweep is clearly better than the best trial."""
-    found, trial = good_range(search.sweep), search.best_trial
-    if found is None or trial is None or trial.value is None:
-        return False
-    return found.best > trial.value + CLOSE
-
-
 # ---- charts --------------------------------------------------------------------------------------
 
 
-def _progress_chart(searches: Sequence[Search], series: Sequence[Series]) -> Chart | None:
+def _progress_chart(searches: Sequence[Search], series: Sequence[Series]) -> Iterator[Chart]:
     """Best validation AUC by the number of trials, with markers where it rises."""
-    rows: list[dict[str, Any]] = [
-        {"run": search.run, "trials": at, "best": best, "size": SMALL * (best != before)}
-        for search in searches
-        if search.run is not None
-        for (at, best), before in zip(
-            search.so_far, [None, *(value for _, value in search.so_far)], strict=False
-        )
-    ]
-    if not rows:
-        return None
-    told = [
-        f"{search.name} {score(line[0][1])} at first, {score(line[-1][1])} after {line[-1][0]} "
-        "trials"
-        for search in searches
-        if (line := search.so_far)
-    ]
-    spans = _spans({"run": row["run"], "y": row["best"]} for row in rows)
-    tips = [("run", "optimizer", ""), ("best", "best so far", ".4f"), ("trials", "trials", "d")]
-    spec = plot(
+    rows: list[dict[str, Any]] = []
+    for search in searches:
+        best = None
+        for trial in search.study.trials:
+            ended = trial.state == "complete"
+            rises = ended and trial.value is not None and (best is None or trial.value > best)
+            best = trial.value if rises else best
+            words = [shown(trial.value, score), None if ended else f"({trial.state})"]
+            row = {"run": search.run, "trials": trial.number + 1, "best": best}
+            rows.append({**row, "trial": " ".join(filter(None, words)), "size": SMALL * rises})
+    bests = [row["best"] for row in rows if row["best"] is not None]
+    if not bests:
+        return
+    spans = _spans((row["run"], row["best"]) for row in rows if row["best"] is not None)
+    yield chart(
+        "search",
+        "Best validation AUC so far",
         series,
         rows,
         axis("trials", "trials", whole=True, grid=False),
         axis("best"),
         lines(interpolate="step-after"),
         points(sized=True),
-        tips=tips,
+        tips=[
+            ("run", "optimizer", ""),
+            ("trials", "trial", ".0f"),
+            ("best", "best so far", ".4f"),
+            ("trial", "this trial", ""),
+        ],
+        note="Every optimizer has the same number of trials."
+        + cut_off(spans, bests, "{:.3f}".format),
         spans=spans,
     )
-    return Chart(
-        "search",
-        title="Best validation AUC so far",
-        spec=spec,
-        description=f"Line chart of the best validation AUC: {'; '.join(told)}.",
-        note="Every optimizer has the same number of trials."
-        + cut_off(spans, [row["best"] for row in rows], "{:.3f}".format),
-        table=_search_table(searches),
-    )
 
 
-def _sensitivity_chart(searches: Sequence[Search], series: Sequence[Series]) -> Chart | None:
+def _sensitivity_chart(searches: Sequence[Search], series: Sequence[Series]) -> Iterator[Chart]:
     """Validation AUC by the learning rate over the best trial's; trials as faint points."""
     rows: list[dict[str, Any]] = []
     cloud: list[dict[str, Any]] = []
+    failed = []
     for search in searches:
-        base = None if search.best_trial is None else search.best_trial.lr
-        swept = [(lr, value) for lr, value in search.sweep if value is not None]
-        if search.best is None or search.run is None or not base or not swept:
+        best, base = search.study.best, search.best_trial and search.best_trial.lr
+        if best is None or not base:
             continue
-        best = search.best.lr
-        rows += [
-            {"run": search.run, "x": lr / base, "y": value, "lr": lr}
-            | {"size": LARGE if lr == best else SMALL}
-            for lr, value in swept
-        ]
+        for lr, value in search.sweep:
+            if value is None:
+                failed.append(f"{search.name} at {lr:.3g}")
+                continue
+            row = {"run": search.run, "x": lr / base, "y": value, "lr": lr}
+            rows.append({**row, "size": LARGE if lr == best.lr else SMALL})
         cloud += [
             {"run": search.run, "x": trial.lr / base, "y": trial.value}
-            for trial in search.trials
+            for trial in search.study.trials
             if trial.lr is not None and trial.value is not None
         ]
     if not rows:
-        return None
-    spans = _spans(rows)
+        return
+    spans = _spans((row["run"], row["y"]) for row in rows)
     x = axis(
         "x",
         "learning rate, times the best trial's",
@@ -246,15 +194,9 @@ def _sensitivity_chart(searches: Sequence[Search], series: Sequence[Series]) -> 
         values=FACTORS,
     )
     x["axis"] |= {"labelExpr": AS_FACTOR}
-    told = "; ".join(
-        f"{search.name} "
-        + ", ".join(
-            f"{shown(value, score) or 'diverged'} at {lr:.3g}" for lr, value in search.sweep
-        )
-        for search in searches
-        if search.sweep
-    )
-    spec = plot(
+    yield chart(
+        "learning-rates",
+        "Sensitivity to the learning rate",
         series,
         rows,
         x,
@@ -262,34 +204,24 @@ def _sensitivity_chart(searches: Sequence[Search], series: Sequence[Series]) -> 
         points(cloud, opacity=0.35),
         lines(),
         points(sized=True),
-        tips=[("run", "optimizer", ""), ("y", "validation AUC", ".4f"), ("lr", "lr", ".3~g")],
-        spans=spans,
-    )
-    return Chart(
-        "learning-rates",
-        title="Sensitivity to the learning rate",
-        spec=spec,
-        description="Line chart of validation AUC by learning rate, other settings as in the "
-        f"best trial: {told}.",
+        tips=[
+            ("run", "optimizer", ""),
+            ("lr", "learning rate", ".3~g"),
+            ("y", "validation AUC", ".4f"),
+        ],
         note="Lines: all other settings as in the best trial; the large marker is the best. "
         "Faint: the trials, where other settings differ too."
+        + (f" Diverged: {enumerate_words(failed)}." if failed else "")
         + cut_off(spans, [row["y"] for row in (*rows, *cloud)], "{:.3f}".format),
-        table=table(
-            ["Optimizer", "Learning rate", "Validation AUC"],
-            [
-                [search.name, f"{lr:.3g}", shown(value, score) or "diverged"]
-                for search in searches
-                for lr, value in search.sweep
-            ],
-        ),
+        spans=spans,
     )
 
 
-def _spans(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
+def _spans(points: Iterable[tuple[str, float]]) -> Mapping[str, list[float]]:
     """The ends of each run's values that are shown: what is far below the best is cut off."""
     values: dict[str, list[float]] = {}
-    for row in rows:
-        values.setdefault(row["run"], []).append(row["y"])
+    for run, value in points:
+        values.setdefault(run, []).append(value)
     bottom = max(map(max, values.values())) - DEEPEST
     return {run: [max(min(own), bottom), max(*own, bottom)] for run, own in values.items()}
 
@@ -297,70 +229,36 @@ def _spans(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
 # ---- tables --------------------------------------------------------------------------------------
 
 
-def _search_table(searches: Sequence[Search]) -> Table:
-    """Every trial, and the best so far."""
-    names = [search.name for search in searches]
-    trials = {(search.name, trial.number): trial for search in searches for trial in search.trials}
-    bests = {(search.name, at): value for search in searches for at, value in search.so_far}
-    head = ["Trial", *(f"{name}{of}" for name in names for of in ("", ", best so far"))]
-    rows: list[list[str | None]] = []
-    for number in sorted({number for _, number in trials}):
-        rows.append([str(number + 1)])
-        for name in names:
-            trial = trials.get((name, number))
-            value = None if trial is None else shown(trial.value, score)
-            if trial is not None and trial.state != "complete":
-                value = f"{value} (stopped)" if value else trial.state
-            rows[-1] += [value, shown(bests.get((name, number + 1)), score)]
-    return table(head, rows)
-
-
-def _rates_table(searches: Sequence[Search]) -> Table:
-    """How wide the good range of each optimizer is."""
-    rows: list[list[str | None]] = []
-    for search in searches:
-        found = good_range(search.sweep)
-        if found is None:
-            rows.append([search.name, None, None, None, None])
-        else:
-            ends = [f"{found.low:.3g}", f"{found.high:.3g}"]
-            rows.append([search.name, found.factor, *ends, score(found.best)])
-    head = ["Optimizer", "Factor", "Good from", "Good to", "Best validation AUC"]
-    note = f"Good is a rate between the best and the first on each side that is over {CLOSE} worse."
-    return table(head, rows, note=note)
-
-
 def _settings_table(searches: Sequence[Search]) -> Table:
-    """What is best for each optimizer, and how the trials ended."""
-    head = ["Setting", *(search.name for search in searches)]
+    """What is best for each optimizer, which rates do well, and how the trials ended."""
+    bests = [search.study.best for search in searches]
+    params = [best.params if best else {} for best in bests]
     rows: list[list[str | None]] = [
-        [title, *(_setting(search, name) for search in searches)]
-        for name, title in SETTING_NAMES.items()
-        if any(name in search.params for search in searches)
+        [
+            setting_name(key),
+            *(setting_value(key, own[key]) or "none" if key in own else None for own in params),
+        ]
+        for key in dict.fromkeys(key for own in params for key in own)
     ]
-    rows.append(["Validation AUC", *(_best_words(search) for search in searches)])
-    rows.append(["Trials", *(_count_words(search) for search in searches)])
-    return table(head, rows, kind="settings")
+    rows.append(["Good learning rates", *map(_rates_words, searches)])
+    rows.append(["Validation AUC", *(shown(best.value, score) if best else None for best in bests)])
+    rows.append(["Trials", *map(_count_words, searches)])
+    note = f"Good learning rates: around the best of the sweep, at most {CLOSE} in AUC worse."
+    head = ["Setting", *(search.name for search in searches)]
+    return table(head, rows, kind="settings", note=note)
 
 
-def _setting(search: Search, name: str) -> str | None:
-    """One of the best settings."""
-    value = search.params.get(name)
-    if value is None:
-        return LEFT_OUT.get(name, "none") if name in search.params else None
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _best_words(search: Search) -> str | None:
-    """The best score, and where it was reached."""
-    if search.best is None or search.best.value is None:
+def _rates_words(search: Search) -> str | None:
+    """How wide the good range of learning rates is."""
+    found = good_range(search.sweep)
+    if found is None:
         return None
-    place = "in the sweep around" if search.from_sweep else "in"
-    return f"{score(search.best.value)} {place} trial {search.best.number + 1}"
+    least = "at least " if found.is_open else ""
+    factor = ratio(found.high / found.low)
+    return f"{found.low:.3g} to {found.high:.3g} (a factor of {least}{factor})"
 
 
 def _count_words(search: Search) -> str:
     """How many trials ended how."""
-    ways = (("complete", "to the end"), ("pruned", "stopped early"), ("diverged", "diverged"))
-    counts = [(sum(trial.state == state for trial in search.trials), way) for state, way in ways]
-    return enumerate_words(f"{count} {way}" for count, way in counts if count)
+    states = [trial.state for trial in search.study.trials]
+    return enumerate_words(f"{states.count(state)} {state}" for state in dict.fromkeys(states))

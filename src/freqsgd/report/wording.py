@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import mean, stdev
 
 SPACE = "\N{NO-BREAK SPACE}"  # between a number and its unit
-SMALL_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 MOST_NAMES = 5  # that a sentence lists
 LONGEST_NAME = 32  # in a sentence
 
@@ -138,11 +137,6 @@ def named(names: Sequence[str]) -> str:
     listed = list(map(shortened, names[:MOST_NAMES]))
     more = len(names) - len(listed)
     return enumerate_words([*listed, f"{thousands(more)} more"] if more else listed)
-
-
-def small_number(count: int) -> str:
-    """Return a number of things as prose writes it."""
-    return SMALL_NUMBERS[count] if count < len(SMALL_NUMBERS) else thousands(count)
 
 
 def capitalized(words: str) -> str:

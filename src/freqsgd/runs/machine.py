@@ -49,6 +49,19 @@ def available_memory(root: Path = Path("/")) -> int | None:
     return min([*of_machine, *_of_groups(root)], default=None)
 
 
+def byte_size(count: float) -> str:
+    """Return a number of bytes in decimal units, as messages and tables write it.
+
+    Example:
+        >>> byte_size(512), byte_size(21_760_000_000_000)
+        ('512 B', '21.8 TB')
+    """
+    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= factor:
+            return f"{count / factor:,.1f} {unit}"
+    return f"{count:.0f} B"
+
+
 def forget_peak() -> None:
     """Let :func:`peak_memory` begin anew, where the system knows how."""
     with contextlib.suppress(OSError):

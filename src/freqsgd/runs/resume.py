@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,18 +37,6 @@ def _diverged(path: Path) -> bool:
         return bool(checkpoint.describe(path)["record"]["stopped"] == "diverged")
     except (DataError, KeyError, TypeError):
         return False
-
-
-def check_unused(folder: Path, names: Iterable[str]) -> None:
-    """Refuse a folder without a run in which a new run would replace files of these names."""
-    if any((folder / name).exists() for name in (MODEL, CHECKPOINT)):
-        return
-    for name in names:
-        if (folder / name).exists():
-            raise DataError(
-                f"{folder} holds a {name} that belongs to no run and would be replaced: use "
-                "another --out"
-            )
 
 
 def check_same(

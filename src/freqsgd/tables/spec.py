@@ -171,7 +171,7 @@ class StreamOptions(TableOptions):
     def _check_own(self) -> None:
         refuse_options(self, "own files", "dataset", "clicks")
         if self.dictionary is not None:
-            refuse_options(self, "--dictionary", "hash_rows", "features", "numeric")
+            refuse_options(self, "dictionary", "hash_rows", "features", "numeric")
         elif not self.hash_rows:
             raise DataError(
                 f"{self.path}: say how many rows tokens are hashed to (--hash-rows 1000000), or "

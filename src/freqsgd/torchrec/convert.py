@@ -16,7 +16,7 @@ from freqsgd.optimizers import Rule
 from freqsgd.recommender.folder import ENCODER, check_dictionary
 from freqsgd.runs import checkpoint
 from freqsgd.runs.checkpoint import MODEL
-from freqsgd.runs.machine import available_memory
+from freqsgd.runs.machine import available_memory, byte_size
 from freqsgd.runs.resume import CHECKPOINT, used_for
 from freqsgd.tables.encoders.hashing import open_encoder
 from freqsgd.torchrec.limits import FLOAT, MAX_STEPS, check_rule
@@ -139,7 +139,7 @@ def _check_memory(path: Path, layout: Layout, needed: int) -> None:
     if available is not None and needed + 2 * _PIECE > available:
         raise DataError(
             f"{path} does not fit: {sum(layout.sizes):,} rows x {layout.dim + 1} weights and a "
-            f"counter are {needed / 1e9:.1f} GB, {max(available - 2 * _PIECE, 0) / 1e9:.1f} GB are "
+            f"counter are {byte_size(needed)}, {byte_size(max(available - 2 * _PIECE, 0))} are "
             "available: convert it on a machine with more memory"
         )
 

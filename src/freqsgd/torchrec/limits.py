@@ -34,30 +34,30 @@ _KERNEL = next(name for name, facts in OPTIMIZERS.items() if facts.fbgemm == COU
 _OPTIONS: dict[str, tuple[Any, str, str]] = {  # its value, what another is called, what to do
     "optimizer": (
         _KERNEL,
-        "optimizer {!r} (--optimizer)",
+        "optimizer {!r}",
         f"take {_KERNEL}, or train in one process",
     ),
     "count": (
         "batch",
-        "count={!r} (--count)",
+        "count={!r}",
         'take count="batch", and for tables start from lr * sqrt(batch size); dense layers keep '
         "their rate",
     ),
     "max_lr": (
         None,
-        "max_lr (--max-lr)",
+        "max_lr",
         "leave it out and take a smaller lr, or train in one process",
     ),
-    "halflife": (None, "halflife (--halflife)", "train in one process"),
+    "halflife": (None, "halflife", "train in one process"),
     "weight_decay": (
         0,
-        "weight_decay (--weight-decay) of rows",
+        "weight_decay of rows",
         "give it to the optimizer of the dense layers only, or train in one process",
     ),
     "power": (0.5, "power={:g}", "leave it at 1/2, or train in one process"),
     "linear_lr_scale": (
         1,
-        "linear_lr_scale (--linear-lr-scale)",
+        "linear_lr_scale",
         "leave it at 1, or train in one process",
     ),
 }

@@ -24,7 +24,7 @@ from freqsgd.recommender.one_pass import StreamListener, StreamRun
 from freqsgd.recommender.settings import Pass, Settings
 from freqsgd.runs import checkpoint
 from freqsgd.runs.checkpoint import MODEL
-from freqsgd.runs.machine import available_memory, forget_peak
+from freqsgd.runs.machine import available_memory, byte_size, forget_peak
 from freqsgd.runs.resume import CHECKPOINT, in_parts, part_of, used_for
 from freqsgd.tables.dataset import Stream
 from freqsgd.tables.fields import Field
@@ -112,9 +112,9 @@ class ShardedRun(StreamRun):
         work = 4 * FLOAT * self.settings.batch_size * columns * self.layout.row
         if held + work > available / here:
             raise DataError(
-                f"tables of {table / 1e9:.1f} GB (weights, and {_STATE} bytes a row) over "
-                f"{self.ranks} ranks, and {work / 1e9:.1f} GB for a batch, do not fit: "
-                f"{available / here / 1e9:.1f} GB are available to each of the {here} ranks of "
+                f"tables of {byte_size(table)} (weights, and {_STATE} bytes a row) over "
+                f"{self.ranks} ranks, and {byte_size(work)} for a batch, do not fit: "
+                f"{byte_size(available / here)} are available to each of the {here} ranks of "
                 "this machine; use more machines, fewer rows or smaller batches (freqsgd plan)"
             )
 

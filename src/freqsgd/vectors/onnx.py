@@ -13,6 +13,7 @@ from torch import nn
 import freqsgd
 from freqsgd.errors import DataError
 from freqsgd.nn.fm import FM, DeepFM
+from freqsgd.runs.machine import byte_size
 from freqsgd.tables.fields import ABSENT
 from freqsgd.vectors.vectors import SavedModel
 
@@ -57,7 +58,7 @@ def onnx_bytes(model: FM, bags: Sequence[bool]) -> bytes:
     size = sum(tensor.nbytes for tensor in model.state_dict().values())
     if size > _LARGEST:
         raise DataError(
-            f"the model has {size / 1e9:.1f} GB, and a file of the format onnx holds 2 at most: "
+            f"the model has {byte_size(size)}, and a file of the format onnx holds 2 at most: "
             "use the format safetensors"
         )
     try:

@@ -17,7 +17,7 @@ from freqsgd.kernels.words import job as kernels
 from freqsgd.kernels.words.block import block_kernel
 from freqsgd.kernels.words.pairs import pair_products
 from freqsgd.nn.word2vec import WordModel
-from freqsgd.optimizers import ROWWISE_ADAGRAD, Rule
+from freqsgd.optimizers import LAW, Rule
 from freqsgd.words.corpus import Paragraphs
 from freqsgd.words.engine import WordEngine, WordLosses
 from freqsgd.words.settings import TextSettings
@@ -34,8 +34,9 @@ class NegativeEngine(WordEngine):
     """Training of a word model in small blocks of words, with noise words that a block shares.
 
     In the output table a sample touches its target and ``negatives`` noise words; all are counted.
-    The model has no bias. The rule is sgd, fasgd, cfsgd or rowwise-adagrad. The result does not
-    depend on the number of threads.
+    The model has no bias. The rule is sgd, fasgd, cfsgd, cfadam or rowwise-adagrad. For cfadam a
+    block is a step, and each row that it looks up counts once. The result does not depend on the
+    number of threads.
     """
 
     def _prepare(self, counts: NDArray[np.int64]) -> None:
@@ -58,9 +59,11 @@ class NegativeEngine(WordEngine):
         """Continue from a state that was saved."""
         for name, tensor in self._state.items():
             saved = state.get(name)
-            kinds = (torch.int32, torch.int64) if name.endswith("counts") else (torch.float32,)
+            kinds = (torch.int32, torch.int64) if name.endswith("counts") else (tensor.dtype,)
             if saved is None or saved.shape != tensor.shape or saved.dtype not in kinds:
-                raise ValueError(f"the saved optimizer state has no {name} of {len(tensor)} words")
+                raise ValueError(
+                    f"the saved optimizer state has no {name} for {self.model.words} words"
+                )
             self._state[name] = saved.clone()
         self.samples, self.steps = samples, steps
 
@@ -158,7 +161,10 @@ def _new_state(
         return {}
     kind, what = (torch.int32, "counts") if facts.counts else (torch.float32, "state")
     tables = (f"input_{what}", f"output_{what}")
-    return {name: torch.zeros(model.words, dtype=kind) for name in tables}
+    state = {name: torch.zeros(model.words, dtype=kind) for name in tables}
+    if facts.state.column:  # second moments of each table's columns, ids and blocks it has seen
+        state["moments"] = torch.zeros(2, model.dim + 2, dtype=torch.float64)
+    return state
 
 
 def _new_job(
@@ -170,7 +176,8 @@ def _new_job(
     pool = kernels.POOL_UNIT * -(-settings.negatives // (kernels.POOL_UNIT // 2))
     inputs = kernels.ROWS * -(-(block + 2 * window) // kernels.ROWS)
     rows, dim = inputs + block + pool, kernels.padded(model.dim)
-    by_row = rule.facts.words_kernel == ROWWISE_ADAGRAD
+    facts, law = rule.facts, rule.law
+    by_row = facts.words_kernel != LAW
     buffers: dict[str, NDArray[Any]] = {
         "rows": np.zeros(rows, np.int64),
         "weights": np.zeros(inputs, np.float32),
@@ -183,16 +190,20 @@ def _new_job(
         "copies": np.zeros((rows, dim), np.float32),
         "hidden": np.zeros((inputs, dim), np.float32),
         "gradients": np.zeros((rows if by_row else 0, dim), np.float32),
+        "rates": np.zeros(rows, np.float32),
+        "bounds": np.zeros(rows, np.float32),
+        "squares": np.zeros((2, dim), np.float32),
+        "column_scales": np.zeros((2, dim), np.float32),
         "band": np.zeros((block, 2 * window + 1 + 2 * kernels.GUARD), np.float32),
         "noise_slopes": np.zeros((inputs, pool), np.float32),
     }
     for name, array in buffers.items():
         job[name] = array.ctypes.data
-    law = rule.law
     job["window"], job["full"] = window, settings.windows == "full"
     job["cbow"], job["block"] = settings.model == "cbow", block
     job["pool"], job["negatives"], job["words"] = pool, settings.negatives, words
     job["inputs"], job["dim"] = inputs, model.dim
-    job["rowwise"], job["eps"] = by_row, 1e-10
+    job["rule"], job["eps"] = facts.words_kernel, facts.eps
+    job["beta2"], job["clip"] = 0.999, 3.0
     job["power"], job["cap"], job["most"] = law.power, law.cap, _MOST
     return job, buffers

@@ -120,10 +120,11 @@ class TextSettings:
         return samples * max(2 * self.window, 1 + self.negatives)
 
 
+# The paper's Appendix B; adagrad's is ours, cfadam's is that of adam
+_OF_SOFTMAX = {"sgd": 1.0, "cfsgd": 1.0, "adagrad": 0.1, "adam": 0.025, "cfadam": 0.025}
 _RATES = {
-    # the paper's Appendix B; adagrad's is ours
-    ("skipgram", "softmax"): {"sgd": 1.0, "cfsgd": 1.0, "adagrad": 0.1, "adam": 0.025},
-    ("cbow", "softmax"): {"sgd": 1.0, "cfsgd": 1.0, "adagrad": 0.1, "adam": 0.025},
+    ("skipgram", "softmax"): _OF_SOFTMAX,
+    ("cbow", "softmax"): _OF_SOFTMAX,
     # sgd's with skipgram is that of the original program
     ("skipgram", "negative"): {"sgd": 0.025, "rowwise-adagrad": 0.1},
     ("cbow", "negative"): {"sgd": 0.2, "rowwise-adagrad": 0.2},
@@ -139,7 +140,7 @@ def with_default_lr(rule: Rule, settings: TextSettings, counts: NDArray[np.int64
     if rule.lr is not None:
         return rule
     rates = _RATES[settings.model, settings.loss]
-    rate = rates.get(rule.optimizer, rates.get(rule.facts.rates_of or ""))
+    rate = rates.get(rule.optimizer, rates.get(rule.facts.rates_of or "", rule.facts.lr))
     if settings.loss == "softmax" or rule.facts.adaptive:
         return replace(rule, lr=rate)
     # More noise words make longer gradients. Adagrad divides by their length anyway.

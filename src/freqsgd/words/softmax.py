@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from freqsgd.errors import DivergedError
-from freqsgd.optim import CFSGD, FASGD
+from freqsgd.optim import CFSGD, FASGD, CFAdam
 from freqsgd.optimizers import Rule
 from freqsgd.runs.torch_threads import torch_threads
 from freqsgd.words.corpus import Paragraphs
@@ -46,7 +46,7 @@ class SoftmaxEngine(WordEngine):
     def state(self) -> dict[str, Tensor]:
         """What the optimizer keeps, by name; Adam has it from the first step on."""
         return {
-            f"{name}.{key}": torch.as_tensor(value)
+            f"{name}.{key}": _as_tensor(value)
             for name, table in self._tables.items()
             for key, value in self._optimizer.state.get(table, {}).items()
         }
@@ -58,11 +58,11 @@ class SoftmaxEngine(WordEngine):
         for number, (name, table) in enumerate(self._tables.items()):
             for key, value in state.items():
                 if key.startswith(f"{name}."):
-                    if value.dim() and len(value) != len(table):
+                    size = table.shape[1] if key.endswith("square_avg") else len(table)
+                    if value.dim() and len(value) != size:
                         raise ValueError(f"the saved {key} does not fit {len(table)} words")
-                    whole = value.dim() == 0 and value.dtype == torch.int64
                     of_table = saved["state"].setdefault(number, {})
-                    of_table[key.removeprefix(f"{name}.")] = int(value) if whole else value.clone()
+                    of_table[key.removeprefix(f"{name}.")] = _as_number(value)
         self._optimizer.load_state_dict(saved)
         self.samples, self.steps = samples, steps
 
@@ -108,11 +108,23 @@ class SoftmaxEngine(WordEngine):
 
     def _observe(self, samples: Samples) -> None:
         """Tell an optimizer that counts what the batch holds."""
-        if isinstance(self._optimizer, CFSGD | FASGD):
+        if isinstance(self._optimizer, CFAdam | CFSGD | FASGD):
             inputs, targets = map(torch.from_numpy, (samples.occurrences, samples.targets))
             self._optimizer.observe(self._input, inputs, len(samples))
             for table in self._outputs:
                 self._optimizer.observe(table, targets, len(samples))
+
+
+def _as_tensor(value: float | Tensor) -> Tensor:
+    """Return a value as a tensor; Python's numbers have 64 bits."""
+    kind = torch.float64 if isinstance(value, float) else None
+    return torch.as_tensor(value, dtype=kind)
+
+
+def _as_number(value: Tensor) -> float | Tensor:
+    """Return what :func:`_as_tensor` was given."""
+    whole = value.dim() == 0 and value.dtype in (torch.int64, torch.float64)
+    return value.item() if whole else value.clone()
 
 
 # Cross-entropy of a softmax over the vocabulary, without holding all of its logits.
@@ -200,6 +212,7 @@ def word_optimizer(
         {"params": [inputs], "tokens_per_sample": per_sample},
         {"params": outputs, "tokens_per_sample": 1},
     ]
+    zeros = torch.zeros(len(inputs), dtype=torch.int64)  # so that states have their size at once
     match rule.facts.softmax:
         case "Adam":
             return torch.optim.Adam(tables, **plain)
@@ -214,9 +227,14 @@ def word_optimizer(
             return FASGD(groups, frequencies=None, **law)
         case "CFSGD" if not rule.counts:
             return torch.optim.SGD(tables, rule.law.lr)
+        case "CFAdam":
+            adam = CFAdam(tables, weight_decay_power=rule.weight_decay_power, **plain)
+            for table in tables:
+                adam.set_counts(table, zeros)
+            return adam
     optimizer = CFSGD(groups, power=rule.law.power, **law)
-    for table in tables:  # so that the state has its size from the start
-        optimizer.set_counts(table, torch.zeros(len(table), dtype=torch.int64), 0)
+    for table in tables:
+        optimizer.set_counts(table, zeros, 0)
     return optimizer
 
 

@@ -18,7 +18,7 @@ from freqsgd.nn.word2vec import CBOW, SkipGram, WordModel
 from freqsgd.optimizers import Rule
 from freqsgd.runs.documents import heading
 from freqsgd.runs.epochs import EpochRun, Listener
-from freqsgd.runs.machine import available_memory
+from freqsgd.runs.machine import available_memory, byte_size
 from freqsgd.runs.run import check_loss
 from freqsgd.words.corpus import Corpus, Paragraphs
 from freqsgd.words.engine import WordEngine
@@ -248,7 +248,7 @@ def check_text(corpus: Corpus, settings: TextSettings) -> None:
     if available is not None and of_number * settings.dim > available:
         raise DataError(
             f"vectors of {settings.dim:,} numbers for {len(corpus.words):,} words do not fit: they "
-            f"take {of_number * settings.dim / 1e9:.1f} GB, {available / 1e9:.1f} GB are available."
+            f"take {byte_size(of_number * settings.dim)}, {byte_size(available)} are available."
             f" Use a smaller dimension (--dim {available // of_number} at most), fewer words or a "
             "larger machine"
         )

@@ -41,7 +41,6 @@ JOB = np.dtype(
         ("columns", COUNT),
         ("columns_start", ADDRESS),  # int64 (columns): first row of each in the table
         ("columns_size", ADDRESS),  # int64 (columns): rows of each
-        ("columns_field", ADDRESS),  # int64 (columns): field of each
         ("fields", COUNT),
         ("spans", ADDRESS),  # int64 (fields, 4): first and last column, first and last row
         # model

@@ -132,7 +132,7 @@ def _find_logits(job, low, count, scratch):
         for j in range(whole, dim):
             z += _sum_number(addresses, base, end, j * 4, to)
         if vectors != 0:
-            _copy_vectors(job, addresses[base:end], vectors + (low + i) * fields * dim * 4)
+            _copy_vectors(job, addresses, base, vectors + (low + i) * fields * dim * 4)
         linear = np.float32(0)
         for k in range(base, end):
             linear += number_at(addresses[k] + dim * 4)
@@ -197,17 +197,22 @@ def _sum_number(addresses, base, end, offset, to):
 
 
 @compiled
-def _copy_vectors(job, addresses, to):
+def _copy_vectors(job, addresses, base, to):
     """Write the vectors of one sample, field after field, summed where a field is a bag."""
-    dim = job.dim
-    columns_field = array_at(job.columns_field, len(addresses), np.int64)
-    target = array_at(to, job.fields * dim, np.float32)
-    target[:] = 0
-    for c in range(len(addresses)):
-        source = array_at(addresses[c], dim, np.float32)
-        offset = columns_field[c] * dim
-        for j in range(dim):
-            target[offset + j] += source[j]
+    dim, whole = job.dim, job.dim - job.dim % LANES
+    for field in range(job.fields):
+        first, last, _, _ = span_of(job, field)
+        target = to + field * dim * 4
+        for j in range(0, 4 * whole, 4 * LANES):
+            values = load(addresses[base + first] + j)
+            for c in range(first + 1, last):
+                values = values + load(addresses[base + c] + j)
+            store(target + j, values)
+        for j in range(4 * whole, 4 * dim, 4):
+            value = number_at(addresses[base + first] + j)
+            for c in range(first + 1, last):
+                value += number_at(addresses[base + c] + j)
+            set_number(target + j, value)
 
 
 @compiled

@@ -13,10 +13,16 @@ noise are a product of matrices. Those of a block's words with their windows are
 A block has phases. Plan: which rows, how often, at which rates. Gather: copy the rows, padded to
 whole vectors. Products: u.v, and from them slopes and losses. Update: the gradients of all rows,
 some columns (a slice) at a time, which are added to the tables at once; whoever works on a slice
-reads the copies and owns those columns of both tables. Row-wise Adagrad, which must see whole rows,
-adds up gradients first and has one phase more. Threads take units of work in order; whoever holds
-a unit of a phase waits until all units of the phases before are finished. What a unit computes does
-not depend on who else runs, so any number of threads gives the same bits.
+reads the copies and owns those columns of both tables. Row-wise Adagrad and CFAdam, which must see
+whole rows, add up gradients first and have one phase more. Threads take units of work in order;
+whoever holds a unit of a phase waits until all units of the phases before are finished. What a unit
+computes does not depend on who else runs, so any number of threads gives the same bits.
+
+For CFAdam a block is a step. It looks up one row in each place: a word of the text as input, a word
+as target, a noise word. So each place is an occurrence: it counts once, and the square of its
+gradient, summed over the samples of the block, goes into the second moments of its table. Whoever
+owns a slice updates those of its columns when the slice is complete. The bound holds for a row's
+whole step.
 """
 
 from __future__ import annotations
@@ -41,12 +47,13 @@ from freqsgd.kernels.words.job import (
 )
 from freqsgd.kernels.words.plan import make_plan
 from freqsgd.kernels.words.products import find_products, gather
-from freqsgd.kernels.words.update import adagrad, update_one, update_three, update_two
+from freqsgd.kernels.words.update import update_one, update_rows, update_three, update_two
+from freqsgd.optimizers import LAW
 
 __all__ = ["block_kernel"]
 
 # Units of a block, in order: the plan, parts of the gathering, parts of the products, slices of the
-# update, and parts of row-wise Adagrad.
+# update, and parts of the rows of a rule that must see whole ones.
 _GATHER, _PRODUCTS, _UPDATE = 1, 1 + PARTS, 1 + 2 * PARTS
 
 
@@ -60,7 +67,7 @@ def block_kernel(count_type: Any) -> Any:
         counts = np.empty(0, count_type)
         vectors = row_bytes_of(job) // VECTOR_BYTES
         last = _UPDATE + (vectors + COLUMNS - 1) // COLUMNS
-        units = last + (PARTS if job.rowwise != 0 else 0)
+        units = last + (PARTS if job.rule != LAW else 0)
         scratch = np.empty(_scratch_size(job), np.float32)
         bits = np.empty(job.inputs * job.pool + job.block * band_width(job), np.int32)
         spins, unit = 0, read(job.counters)
@@ -83,7 +90,7 @@ def block_kernel(count_type: Any) -> Any:
             elif part < last:
                 _update(job, block, (part - _UPDATE) * COLUMNS, vectors, scratch)
             else:
-                adagrad(job, part - last)
+                update_rows(job, part - last)
             increment(job.counters + 64)
             unit = read(job.counters)
 

@@ -52,19 +52,22 @@ JOB = np.dtype(
         ("output", np.int64),
         ("dim", np.int64),
         # the rule
-        ("rowwise", np.int64),  # row-wise Adagrad; else the law
+        ("rule", np.int64),  # branch of the kernel
         ("input_counts", np.int64),  # 0: p = frequency
         ("output_counts", np.int64),
         ("input_frequencies", np.int64),  # float32 (words); 0: p = count / samples
         ("output_frequencies", np.int64),
         ("input_state", np.int64),  # float32 (words)
         ("output_state", np.int64),
+        ("moments", np.int64),  # float64 (2, dim + 2): CFAdam's s by column, n, and blocks so far
         ("samples", np.int64),  # before, and after
         ("lr", np.float64),
         ("power", np.float64),
         ("cap", np.float64),
         ("most", np.float64),  # bound on a row's rate times the samples of a block that touch it
         ("eps", np.float64),
+        ("beta2", np.float64),
+        ("clip", np.float64),
         # of a block. Inputs are the words from `window` before it to `window` behind it
         ("inputs", np.int64),  # how many there is room for; a multiple of ROWS
         ("rows", np.int64),  # int64 (inputs + block + pool): of inputs, targets, noise; -1: none
@@ -77,7 +80,13 @@ JOB = np.dtype(
         ("marks", np.int64),  # int64 (2, words): -1
         ("copies", np.int64),  # float32 (inputs + block + pool, padded)
         ("hidden", np.int64),  # float32 (inputs, padded): means of windows, for CBOW
-        ("gradients", np.int64),  # float32 (inputs + block + pool, padded): zeros, for Adagrad
+        ("gradients", np.int64),  # float32 (inputs + block + pool, padded): zeros, for rules that
+        # must see whole rows
+        ("rates", np.int64),  # float32 (inputs + block + pool): of CFAdam's rows
+        ("bounds", np.int64),  # float32 (inputs + block + pool): on the squares of a scaled row
+        ("squares", np.int64),  # float32 (2, padded): zeros, for sums of squares by column
+        ("column_scales", np.int64),  # float32 (2, padded): 1 / sqrt(s) in this block
+        ("root_scale", np.float64),  # 1 / sqrt(1 - beta2^t); 0: a block without samples
         ("band", np.int64),  # float32 (block, 2 window + 1 + 2 GUARD): zeros; (block) for CBOW
         ("noise_slopes", np.int64),  # float32 (inputs, pool)
         ("losses", np.int64),  # float64 (blocks, PARTS)

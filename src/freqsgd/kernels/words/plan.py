@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numba
 import numpy as np
 
-from freqsgd.kernels.machine import compiled, pointer
+from freqsgd.kernels.machine import array_at, compiled, pointer
 from freqsgd.kernels.rows import rate
 from freqsgd.kernels.words.job import row_bytes_of
+from freqsgd.optimizers import CFADAM, LAW
+from freqsgd.rates import scalar_bound
 
 __all__ = ["make_plan"]
+
+_bound = compiled(scalar_bound)
 
 
 @compiled
@@ -19,7 +25,7 @@ def make_plan(job, block, counts):
     rows = numba.carray(pointer(job.rows), inputs + targets + pool, dtype=np.int64)
     input_counts = numba.carray(pointer(job.input_counts), job.words, dtype=counts.dtype)
     output_counts = numba.carray(pointer(job.output_counts), job.words, dtype=counts.dtype)
-    counted = job.input_counts != 0
+    counted = job.input_counts != 0 and job.rule == LAW
     if job.cbow != 0:
         samples = _plan_cbow(job, block, rows, input_counts, output_counts, counted)
     else:
@@ -33,8 +39,10 @@ def make_plan(job, block, counts):
         touches[inputs + targets + k] = share
         if counted:
             output_counts[rows[inputs + targets + k]] += output_counts.dtype.type(share)
-    if job.rowwise != 0:
+    if job.rule != LAW:
         _find_owners(job, rows)
+        if job.rule == CFADAM:
+            _count_places(job, rows, samples, input_counts, output_counts)
     else:
         n = max(1, job.samples)
         frequencies = numba.carray(pointer(job.input_frequencies), job.words, dtype=np.float32)
@@ -196,3 +204,31 @@ def _find_owners(job, rows):
     for k in range(length):
         if rows[k] >= 0:
             marks[0 if k < job.inputs else 1, rows[k]] = -1
+
+
+@compiled
+def _count_places(job, rows, samples, input_counts, output_counts):
+    """Count each place of a block once, then find the rates and the bounds of its rows."""
+    job.root_scale = 0.0
+    if samples == 0:
+        return
+    length, dim = len(rows), job.dim
+    moments = array_at(job.moments, (2, dim + 2), np.float64)
+    rates = array_at(job.rates, length, np.float32)
+    bounds = array_at(job.bounds, length, np.float32)
+    for table in range(2):
+        first, last = (0, job.inputs) if table == 0 else (job.inputs, length)
+        counts, places = input_counts if table == 0 else output_counts, 0
+        for k in range(first, last):
+            if rows[k] >= 0:
+                counts[rows[k]] += counts.dtype.type(1)
+                places += 1
+        moments[table, dim] += places
+        moments[table, dim + 1] += 1.0
+        rare = 1.0 / places
+        for k in range(first, last):
+            if rows[k] >= 0:
+                p = max(counts[rows[k]] / moments[table, dim], (1.0 - job.beta2) * rare)
+                rates[k] = rate(p, job.lr, 0.5, math.inf)
+                bounds[k] = dim * _bound(p, rare, job.clip)
+    job.root_scale = 1.0 / math.sqrt(1.0 - job.beta2 ** moments[0, dim + 1])

@@ -7,11 +7,28 @@ import math
 import numba
 import numpy as np
 
-from freqsgd.kernels.machine import compiled, pointer
-from freqsgd.kernels.simd import add_outer, load, number_at, put, set_number, splat, store, zeros
+from freqsgd.kernels.machine import (
+    add_scaled_product,
+    array_at,
+    compiled,
+    pointer,
+    sum_squared_products,
+)
+from freqsgd.kernels.simd import (
+    LANES,
+    add_outer,
+    load,
+    number_at,
+    put,
+    set_number,
+    splat,
+    store,
+    zeros,
+)
 from freqsgd.kernels.words.job import GUARD, PARTS, ROWS, VECTOR_BYTES, band_width, row_bytes_of
+from freqsgd.optimizers import CFADAM, LAW
 
-__all__ = ["adagrad", "update_one", "update_three", "update_two"]
+__all__ = ["update_one", "update_rows", "update_three", "update_two"]
 
 
 def _updater(columns):
@@ -109,6 +126,8 @@ def _updater(columns):
             update_inputs(job, offset, scratch)
             update_targets(job, offset, scratch)
             update_noise(job, job.copies, job.inputs, offset, scratch)
+        if job.rule == CFADAM:
+            _update_moments(job, first * LANES, min((first + columns) * LANES, job.dim))
 
     return update
 
@@ -119,11 +138,10 @@ def _add(job, first, length, offset, at, columns):
     rows = numba.carray(pointer(job.rows), first + length, dtype=np.int64)
     targets = numba.carray(pointer(job.targets), first + length, dtype=np.int64)
     scales = numba.carray(pointer(job.scales), first + length, dtype=np.float32)
-    size = (
-        columns * VECTOR_BYTES
-        if job.rowwise != 0
-        else min(columns * VECTOR_BYTES, job.dim * 4 - offset)
-    )
+    size = columns * VECTOR_BYTES
+    if job.rule == LAW:
+        size = min(size, job.dim * 4 - offset)
+    squares = job.squares + offset + (0 if first < job.inputs else row_bytes_of(job))
     whole = size - size % VECTOR_BYTES
     for r in range(length):
         if rows[first + r] < 0:
@@ -134,33 +152,81 @@ def _add(job, first, length, offset, at, columns):
             store(to + v, load(to + v) + scale * load(source + v))
         for v in range(whole, size, 4):
             set_number(to + v, number_at(to + v) + scales[first + r] * number_at(source + v))
+        if job.rule == CFADAM:
+            for v in range(0, whole, VECTOR_BYTES):
+                gradient = load(source + v)
+                store(squares + v, load(squares + v) + gradient * gradient)
 
 
 update_one, update_two, update_three = _updater(1), _updater(2), _updater(3)
 
 
 @compiled
-def adagrad(job, part):
+def _update_moments(job, first, last):
+    """Take the squares of a block into the second moments of some columns; clear them."""
+    width = row_bytes_of(job) // 4
+    squares = array_at(job.squares, (2, width), np.float32)
+    scales = array_at(job.column_scales, (2, width), np.float32)
+    moments = array_at(job.moments, (2, job.dim + 2), np.float64)
+    if job.root_scale == 0:
+        return
+    for table in range(2):
+        for j in range(first, last):
+            s = job.beta2 * moments[table, j] + (1.0 - job.beta2) * squares[table, j]
+            moments[table, j] = s
+            scales[table, j] = 1.0 / (math.sqrt(s) * job.root_scale + job.eps)
+            squares[table, j] = 0
+
+
+@compiled
+def update_rows(job, part):
     """Update a part of the block's rows by their whole gradients."""
     length = job.inputs + job.block + job.pool
     rows = numba.carray(pointer(job.rows), length, dtype=np.int64)
     owners = numba.carray(pointer(job.owners), length, dtype=np.int64)
-    states = (job.input_state, job.output_state)
     tables, dim = (job.input, job.output), job.dim
     for k in range(length * part // PARTS, length * (part + 1) // PARTS):
         if owners[k] != k or rows[k] < 0:
             continue
         table = 0 if k < job.inputs else 1
-        state = numba.carray(pointer(states[table]), job.words, dtype=np.float32)
         start = tables[table] + rows[k] * dim * 4
         weight = numba.carray(pointer(start), dim, dtype=np.float32)
         start = job.gradients + k * row_bytes_of(job)
         gradient = numba.carray(pointer(start), dim, dtype=np.float32)
-        squares = np.float32(0)
+        if job.rule == CFADAM:
+            _cfadam(job, table, k, weight, gradient)
+        else:
+            _adagrad(job, table, rows[k], weight, gradient)
         for j in range(dim):
-            squares += gradient[j] * gradient[j]
-        state[rows[k]] += squares / dim
-        by = np.float32(job.lr / (math.sqrt(state[rows[k]]) + job.eps))
-        for j in range(dim):
-            weight[j] -= by * gradient[j]
             gradient[j] = 0
+
+
+@compiled
+def _adagrad(job, table, row, weight, gradient):
+    dim, states = job.dim, (job.input_state, job.output_state)
+    state = numba.carray(pointer(states[table]), job.words, dtype=np.float32)
+    squares = np.float32(0)
+    for j in range(dim):
+        squares += gradient[j] * gradient[j]
+    state[row] += squares / dim
+    by = np.float32(job.lr / (math.sqrt(state[row]) + job.eps))
+    for j in range(dim):
+        weight[j] -= by * gradient[j]
+
+
+@compiled
+def _cfadam(job, table, k, weight, gradient):
+    """Move a row by its gradient, with scaled columns and bounded."""
+    dim, row_bytes = job.dim, row_bytes_of(job)
+    rate = np.float64(array_at(job.rates, k + 1, np.float32)[k])
+    bound = np.float64(array_at(job.bounds, k + 1, np.float32)[k])
+    columns = job.column_scales + table * row_bytes
+    source, to = np.int64(gradient.ctypes.data), np.int64(weight.ctypes.data)
+    squares = sum_squared_products(source, columns, row_bytes // 4, np.float32(0))
+    by = np.float32(-rate if squares <= bound else -rate * math.sqrt(bound / squares))
+    whole = dim - dim % LANES
+    for offset in range(0, whole * 4, VECTOR_BYTES):
+        add_scaled_product(to + offset, source + offset, columns + offset, by)
+    scales = array_at(columns, dim, np.float32)
+    for j in range(whole, dim):
+        weight[j] += by * gradient[j] * scales[j]
