@@ -35,18 +35,7 @@ docs: .venv/.dev
 
 # Timings: run on an otherwise idle machine.
 bench: .venv/.bench
-	$(BIN)/python -m benchmarks.optimizer_step
-	$(BIN)/python -m benchmarks.state_memory
-	$(BIN)/python -m benchmarks.table_size
-	$(BIN)/python -m benchmarks.fm
-	$(BIN)/python -m benchmarks.predict
-	$(BIN)/python -m benchmarks.preprocess
-	$(BIN)/python -m benchmarks.inspection
-	$(BIN)/python -m benchmarks.clicks
-	$(BIN)/python -m benchmarks.one_pass
-	$(BIN)/python -m benchmarks.table_rows
-	$(BIN)/python -m benchmarks.word2vec
-	$(BIN)/python -m benchmarks.torchrec_adapter
+	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.zoo --quick
 
 .venv/bin/python:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.figures import figure
 from freqsgd.tables import ClickLog, ClickStream
 from freqsgd.tables.generated.clicks import blocks_of, write_clicks
 
@@ -34,9 +35,9 @@ def main() -> None:
     log = replace(log, seed=1)  # calibrated anew
     hashed = ClickStream(log, log.tokens)
     report("generated", rows, lambda: sum(len(block.labels) for block in blocks_of(log, 0, 1)))
-    report("and hashed", rows, lambda: sum(len(chunk.labels) for chunk in hashed.chunks(0, 1)))
+    report("hashed", rows, lambda: sum(len(chunk.labels) for chunk in hashed.chunks(0, 1)))
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        report("and written as Parquet", rows, lambda: write_clicks(log, Path(folder)))
+        report("written as Parquet", rows, lambda: write_clicks(log, Path(folder)))
         size = sum(path.stat().st_size for path in Path(folder).rglob("*.parquet"))
         print(f"{size / rows:.1f} bytes a row")
 
@@ -45,7 +46,7 @@ def report(what: str, rows: int, work: Callable[[], object]) -> None:
     start = time.perf_counter()
     work()
     seconds = time.perf_counter() - start
-    print(f"{what:24} {seconds:5.1f} s  {rows / seconds:12,.0f} rows/s", flush=True)
+    figure(f"clicks {what}", rows / seconds / 1e6, "million rows/s")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ import numba
 import numpy as np
 import torch
 
+from benchmarks.figures import figure
 from freqsgd.nn import FM, DeepFM
 from freqsgd.optimizers import Rule
 from freqsgd.recommender.engine import engine_for
@@ -190,8 +191,8 @@ def bound(samples: Samples, dim: int) -> str:
     return f"a table of {table / 1e6:.1f} MB, {step / 1e6:.2f} MB of rows and sums a step"
 
 
-def tell(what: str, speed: float, note: str = "") -> None:
-    print(f"  {what:38} {speed / 1e6:8.3f} M samples/s   {note}", flush=True)
+def tell(what: str, speed: float) -> None:
+    figure(what, speed / 1e6, "million samples/s")
 
 
 def report(samples: Samples, dim: int, xlearn: str | None) -> None:
@@ -207,18 +208,16 @@ def report(samples: Samples, dim: int, xlearn: str | None) -> None:
             "adam": engine(samples, dim, 2, "adam"),
         }
     )
-    times = {name: f"{value / speed['torch']:.1f} x torch" for name, value in speed.items()}
-    tell("torch autograd + dense Adam, 2 threads", speed["torch"])
-    tell("cfsgd, 1 thread", speed["one"], times["one"])
-    second = speed["two"] / speed["one"]
-    tell("cfsgd, 2 threads", speed["two"], f"{times['two']}, {second:.2f} x one thread")
-    slower = speed["limit"] / speed["one"]
-    tell("limit, 1 thread", speed["limit"], f"{slower:.2f} x cfsgd; {bound(samples, dim)}")
-    tell("adagrad, 2 threads", speed["adagrad"], times["adagrad"])
-    tell("adam, 2 threads", speed["adam"], times["adam"])
+    name, torchs = samples.name, speed["torch"]
+    tell(f"{name}: cfsgd, 1 thread", speed["one"])
+    tell(f"{name}: cfsgd, 2 threads", speed["two"])
+    for each, ours in {"cfsgd": "two", "adagrad": "adagrad", "adam": "adam"}.items():
+        figure(f"{name}: {each} / torch autograd + dense Adam, 2 threads", speed[ours] / torchs)
+    figure(f"{name}: the limit / cfsgd, 1 thread", speed["limit"] / speed["one"])
+    print(f"  {bound(samples, dim)}")
     for threads, ours in ((1, speed["one"]), (2, speed["two"])) if xlearn else ():
         theirs = xlearn_speed(xlearn, samples, dim, threads)
-        tell(f"xlearn, {threads} thread(s)", theirs, f"cfsgd is {ours / theirs:.2f} x as fast")
+        figure(f"{name}: cfsgd / xLearn, {threads} thread{'s' * (threads > 1)}", ours / theirs)
 
 
 def main() -> None:
@@ -240,9 +239,8 @@ def main() -> None:
     torch.set_num_threads(2)
     theirs = autograd(DeepFM(large.sizes, 16, sparse=False), large, steps=4)
     speed = best_of({"torch": theirs, "cfsgd": deep_engine(large, 16)})
-    print(f"\nDeepFM: {large.name}, d=16, 2 threads")
-    tell("torch autograd + dense Adam", speed["torch"])
-    tell("cfsgd", speed["cfsgd"], f"{speed['cfsgd'] / speed['torch']:.1f} x torch")
+    claim = f"DeepFM, {large.name}: cfsgd / torch autograd + dense Adam, 2 threads"
+    figure(claim, speed["cfsgd"] / speed["torch"])
 
 
 if __name__ == "__main__":

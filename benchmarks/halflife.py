@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import torch
 
+from benchmarks.figures import figure
 from freqsgd.optimizers import Rule
 from freqsgd.recommender.one_pass import fit_stream
 from freqsgd.recommender.settings import Settings
@@ -39,13 +40,16 @@ def main() -> None:
     for new_tokens in parser.parse_args().new_tokens:
         print(f"new tokens a day: {new_tokens:.0%}; NE learned, NE of the last day, rate, by seed")
         for halflife in HALFLIVES:
-            cells = []
+            cells, learned = [], []
             for seed in SEEDS:
                 log = replace(CLICKS_SMALL, new_tokens=new_tokens, seed=seed)
                 found = best(ClickStream(log), halflife)
+                learned.append(found["train_ne"])
                 cells.append(f"{found['train_ne']:.4f} {found['test_ne']:.4f} {found['lr']:g}")
             name = "never" if halflife is None else f"{halflife:,.0f}"
             print(f"  halflife {name:>9}:  {'   '.join(cells)}", flush=True)
+            claim = f"NE of days learned, {new_tokens:.0%} new tokens a day, halflife {name}"
+            figure(claim, sum(learned) / len(learned), "")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import polars as pl
 
+from benchmarks.figures import figure
 from freqsgd.inspection.document import inspect_data
 from freqsgd.inspection.options import InspectionOptions
 from freqsgd.tables.catalog import find_file
@@ -101,11 +102,9 @@ def report(what: str, options: InspectionOptions, folder: str) -> None:
         check=True,
     )
     rows, seconds, peak = map(float, result.stdout.split())
-    print(
-        f"{what:16} {rows / 1e6:5.1f} million rows  {seconds:5.1f} s  {rows / seconds:10,.0f} "
-        f"rows/s  peak {peak / 1e9:.2f} GB",
-        flush=True,
-    )
+    claim = f"{what}, {rows / 1e6:g} million rows"
+    figure(claim, rows / seconds / 1e6, "million rows/s")
+    figure(f"{claim}, peak memory", peak / 1e9, "GB")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ a million rows, d=16, batches of 65,536, two threads; by default 20 million exam
 from __future__ import annotations
 
 import argparse
+import math
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from benchmarks.figures import figure
 from benchmarks.row_touch import touch_rows
 from freqsgd.nn import FM
 from freqsgd.optimizers import Rule
@@ -122,9 +124,10 @@ def speed(tokens: int) -> None:
     }
     best = {name: max(found) for name, found in take_turns(contenders, ROUNDS).items()}
     theirs = best["torch EmbeddingBag(sparse) + Adagrad"]
-    for name, value in best.items():
-        note = f"{value / theirs:6.1f} x torch; the limit is {best['limit'] / value:5.2f} x as fast"
-        print(f"  {name:38} {value / 1e6:7.3f} M examples/s  {note}", flush=True)
+    for name in contenders:
+        figure(f"training alone: {name}", best[name] / 1e6, "million examples/s")
+    figure("training alone: cfsgd / torch, 2 threads", best["cfsgd"] / theirs)
+    figure("training alone: the limit / cfsgd, 2 threads", best["limit"] / best["cfsgd"])
 
 
 def resident() -> float:
@@ -153,8 +156,10 @@ def stream(tokens: int, examples: int) -> None:
         )
         spent = time.perf_counter() - start
         tenth = max(1, len(held) // 10)
+        per_second = record["samples_per_second"] / 1e6
+        figure(f"{examples / 1e6:g} million examples from {name}", per_second, "million examples/s")
         print(
-            f"  {name:10} {record['samples_per_second'] / 1e6:6.3f} M examples/s, {spent:.0f} s in "
+            f"  {spent:.0f} s in "
             f"all; NE {record['train_ne']:.4f}, last day {record['test_ne']:.4f}; "
             f"GB held after 10%, 50%, 100%: {held[tenth]:.2f}, {held[len(held) // 2]:.2f}, "
             f"{held[-1]:.2f}",
@@ -183,6 +188,7 @@ def quality(tokens: int, examples: int) -> None:
     truth = source.truth(0, len(source.days) - 1)
     print(f"\nquality: {examples:,} examples; true probabilities: NE {truth.ne:.4f}")
     for name, rates in RATES.items():
+        best = math.inf
         for rate in rates:
             settings = Settings(dim=DIM, batch_size=BATCH)
             _, record = fit_stream(source, Rule(name, rate), settings, Pass(window=1_000_000))
@@ -194,6 +200,8 @@ def quality(tokens: int, examples: int) -> None:
                 f"{record['test_ne']:.5f}, {record['samples_per_second'] / 1e6:.3f} M examples/s",
                 flush=True,
             )
+            best = min(best, record["train_ne"])
+        figure(f"lifetime NE of {name}, at the best of {len(rates)} rates", best, "")
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from benchmarks.figures import figure
 from freqsgd import CFSGD, CFAdam
 from freqsgd.kernels import threads
 from freqsgd.kernels.machine import (
@@ -293,7 +294,7 @@ def measure(batches: list[Tensor], seconds: float) -> dict[str, dict[str, float]
     return {n: {k: statistics.median(v) for k, v in parts.items()} for n, parts in times.items()}
 
 
-def report(results: dict[str, dict[str, float]]) -> None:
+def report(results: dict[str, dict[str, float]], threads: int) -> None:
     names = ("forward", "backward", "step", "whole")
     print(" " * 30 + "".join(f"{name:>9}" for name in (*names, "step", "whole")))
     limit = results["limit"]
@@ -303,16 +304,22 @@ def report(results: dict[str, dict[str, float]]) -> None:
         ratios = {key: f"{parts[key] / limit[key]:.1f} x" for key in ("step", "whole")}
         cells += ["" if updates_itself else ratios["step"], ratios["whole"]]
         print(f"{name:30}" + "".join(f"{cell:>9}" for cell in cells))
+
+    def compare(part: str, name: str, other: str) -> None:
+        claim = f"{part}: {name} / {other}, {threads} thread{'s' * (threads > 1)}"
+        figure(claim, results[name][part] / results[other][part])
+
     for fused in ("CFSGD fused", "CFAdam fused"):
         for name in ("torch SGD", "torch Adagrad", "torch SparseAdam"):
-            print(f"step: {name} / {fused} = {results[name]['step'] / results[fused]['step']:.2f}")
-    ratio = results["CFAdam fused"]["step"] / results["CFSGD fused"]["step"]
-    print(f"step: CFAdam fused / CFSGD fused = {ratio:.2f}")
+            compare("step", name, fused)
+    compare("step", "CFAdam fused", "CFSGD fused")
+    for name in ("CFSGD fused", "CFAdam fused"):
+        compare("step", name, "limit")
     for ours in ("CFEmbedding sgd", "CFEmbedding adam"):
         for name in results:
             if name.startswith("FBGEMM"):
-                ratio = results[name]["whole"] / results[ours]["whole"]
-                print(f"whole: {name} / {ours} = {ratio:.2f}")
+                compare("whole", name, ours)
+        compare("whole", ours, "limit")
 
 
 def main() -> None:
@@ -324,7 +331,7 @@ def main() -> None:
     for number in (1, 2):
         torch.set_num_threads(number)
         print(f"\n{number} thread{'s' * (number > 1)}, milliseconds")
-        report(measure(batches, options.seconds))
+        report(measure(batches, options.seconds), number)
 
 
 if __name__ == "__main__":

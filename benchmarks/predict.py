@@ -15,6 +15,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from benchmarks.figures import figure
 from benchmarks.fm import best_of, tell
 from freqsgd.nn import FM
 from freqsgd.recommender.predict import predictor_for
@@ -67,10 +68,9 @@ def main() -> None:
             }
         )
         best = max(value for name, value in speed.items() if name != "kernels")
-        for name, value in speed.items():
-            note = f"{value / best:.1f} x torch" if name == "kernels" else ""
-            what = name if name == "kernels" else f"{name} rows at a time"
-            tell(f"{what}, {threads} thread(s)", value, note)
+        on = f"{threads} thread{'s' * (threads > 1)}"
+        tell(f"predictions, {on}", speed["kernels"])
+        figure(f"predictions / torch's forward pass at its best, {on}", speed["kernels"] / best)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from benchmarks.figures import figure
 from freqsgd.tables.loading import load
 from freqsgd.tables.spec import DataOptions
 
@@ -94,11 +95,9 @@ def measure(rows: int, parent: str | None) -> float:
             check=True,
         )
     seconds, peak = map(float, result.stdout.split())
-    print(
-        f"{rows / 1e6:6.1f} million rows  {size / rows:4.0f} bytes/row  {seconds:6.1f} s  "
-        f"{rows / seconds:9,.0f} rows/s  peak {peak / 1e9:.2f} GB",
-        flush=True,
-    )
+    print(f"{size / rows:.0f} bytes a row, {seconds:.1f} s")
+    figure(f"encoding {rows / 1e6:g} million rows", rows / seconds, "rows/s")
+    figure(f"encoding {rows / 1e6:g} million rows, peak memory", peak / 1e9, "GB")
     return peak
 
 
@@ -112,7 +111,7 @@ def main() -> None:
         encode()
         return
     peaks = [measure(round(millions * 1e6), options.folder) for millions in options.millions]
-    print(f"largest peak / smallest peak: {max(peaks) / min(peaks):.2f}")
+    figure("largest peak / smallest peak", max(peaks) / min(peaks))
 
 
 if __name__ == "__main__":

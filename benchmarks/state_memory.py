@@ -16,6 +16,7 @@ import sys
 
 import torch
 
+from benchmarks.figures import figure
 from freqsgd import CFSGD, FASGD, CFAdam
 
 OPTIMIZERS = {
@@ -53,13 +54,13 @@ def main() -> None:
         return
     weights = options.rows * options.dim * 4
     print(f"{options.rows:,} rows x {options.dim}, float32: weights {weights / 1e6:,.0f} MB")
-    print(f"{'':12}{'state MB':>10}{'per row':>10}{'peak MB':>10}")
     for name in OPTIMIZERS:
         command = [sys.executable, "-W", "ignore", "-m", "benchmarks.state_memory", "--only", name]
         sizes = ["--rows", str(options.rows), "--dim", str(options.dim)]
         output = subprocess.run([*command, *sizes], check=True, capture_output=True, text=True)
         state, peak = map(int, output.stdout.split())
-        print(f"{name:12}{state / 1e6:10,.0f}{state / options.rows:8.0f} B{peak / 1e6:10,.0f}")
+        figure(f"state of {name}", state / 1e6, "MB")
+        figure(f"peak memory with {name}", peak / 1e6, "MB")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import torch
 
+from benchmarks.figures import figure
 from benchmarks.row_touch import touch_rows
 from freqsgd.nn import FM
 from freqsgd.optimizers import Rule
@@ -66,6 +67,7 @@ def main() -> None:
     torch.set_num_threads(2)
     labels = (np.random.default_rng(1).random(BATCH * BATCHES) < 0.1).astype(np.uint8)
     print("        rows     GB  tokens   distinct rows      ns   limit  ratio")
+    least: dict[str, tuple[int, float, float]] = {}
     for rows in parser.parse_args().rows:
         model = FM([rows // FIELDS] * FIELDS, DIM)
         trainer = Engine(model, Rule("cfsgd", 0.01), batch_size=BATCH, threads=2)
@@ -79,6 +81,11 @@ def main() -> None:
                 f"{trained / touched:6.2f}",
                 flush=True,
             )
+            first = least.setdefault(name, (rows, trained, touched))
+            if first[0] != rows:
+                claim = f"{name}: {{}} on {rows:,} rows / on {first[0]:,}"
+                figure(claim.format("an example"), trained / first[1])
+                figure(claim.format("touching the rows alone"), touched / first[2])
         del model, trainer
 
 

@@ -11,12 +11,14 @@ into huge pages, which spares most of that. The largest table takes 6.8 GB.
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import time
 
 import numpy as np
 import torch
 
+from benchmarks.figures import figure
 from freqsgd import CFSGD
 
 DIM, EXPONENT, STEPS = 16, 1.1, 40
@@ -60,10 +62,14 @@ def main() -> None:
             for rows, table in tables.items():
                 times[rows].append(table.step(ids[rows][step]))
         spent = {rows: statistics.median(t[5:]) for rows, t in times.items()}
-        print(f"batch of {batch:,} ids")
+        pages = " in huge pages" * (os.environ.get("THP_MEM_ALLOC_ENABLE") == "1")
+        first = options.rows[0]
         for rows in tables:
-            distinct, ratio = len(ids[rows][0].unique()), spent[rows] / spent[options.rows[0]]
-            print(f"{rows:14,} rows: {spent[rows]:6.2f} ms ({distinct:,} distinct), {ratio:.2f} x")
+            distinct = len(ids[rows][0].unique())
+            print(f"{rows:14,} rows: {spent[rows]:6.2f} ms ({distinct:,} distinct)")
+            if rows != first:
+                claim = f"step on {rows:,} rows{pages} / on {first:,}, batch {batch:,}"
+                figure(claim, spent[rows] / spent[first])
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from benchmarks.figures import figure
 from benchmarks.torchrec_adapter import plain
 from freqsgd import CFAdam
 from freqsgd.tables.generated.clicks import ClickLog
@@ -220,6 +221,7 @@ def main() -> None:
             for column in zip(*pairs, strict=True)
         ]
         print(f"{name:34} {'   '.join(columns)}")
+        figure(f"NE of the last day: {name}", statistics.mean(pair[0] for pair in pairs), "")
 
 
 if __name__ == "__main__":

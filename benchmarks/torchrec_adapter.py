@@ -26,6 +26,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from benchmarks.figures import figure
 from benchmarks.optimizer_step import zipf_batches
 from freqsgd.torchrec.group import join
 from freqsgd.torchrec.limits import require_torchrec
@@ -124,10 +125,11 @@ def report(medians: dict[str, float], options: argparse.Namespace) -> None:
         speed = options.batch / spent / 1e3
         print(f"{name:30}{spent:9.1f} ms{speed:8.2f} million examples/s")
     sgd, kernel, adapted, scaled = medians.values()
-    print(f"kernel: COUNTER_SGD alone / EXACT_SGD = {kernel / sgd:.3f}")
-    print(f"adapter: with TableRates / without = {adapted / kernel:.3f}")
-    print(f"both: COUNTER_SGD and TableRates / EXACT_SGD = {adapted / sgd:.3f}")
-    print(f'scale="adam": with it / without = {scaled / adapted:.3f}', flush=True)
+    ranks = dist.get_world_size()
+    on = f"{ranks} rank{'s' * (ranks > 1)}"
+    figure(f"step with COUNTER_SGD / with EXACT_SGD, {on}", kernel / sgd)
+    figure(f"step with TableRates / with EXACT_SGD, {on}", adapted / sgd)
+    figure(f'step with TableRates(scale="adam") / with TableRates, {on}', scaled / adapted)
 
 
 def main() -> None:

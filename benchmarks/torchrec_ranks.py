@@ -18,6 +18,8 @@ import sys
 import time
 from typing import Any
 
+from benchmarks.figures import figure
+
 FEATURES, DIM, BATCH, KEPT = 26, 16, 65_536, 4
 CONTENDERS = {  # ranks, sharding
     "freqsgd, 1 process": (0, ""),
@@ -105,9 +107,8 @@ def main() -> None:
         for name in CONTENDERS:
             told[name].append(start(name, options.tokens))
     rates = {name: statistics.median(one["rate"] for one in all_) for name, all_ in told.items()}
-    ours = next(iter(rates.values()))
     for name, rate_ in rates.items():
-        print(f"{name:32} {rate_ / 1e6:7.3f} M examples/s, {ours / rate_:5.1f} x less than one")
+        figure(name, rate_ / 1e6, "million examples/s")
         parts = told[name][-1].get("parts", {})
         if parts:
             print("   " + ", ".join(f"{part} {share:.0%}" for part, share in parts.items()))

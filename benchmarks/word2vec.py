@@ -26,6 +26,7 @@ import numpy as np
 import torch
 from gensim.models import Word2Vec
 
+from benchmarks.figures import figure
 from freqsgd.kernels.simd import add_outer, put, zeros
 from freqsgd.kernels.words.job import COLUMNS, POOL_UNIT, ROWS
 from freqsgd.nn.word2vec import CBOW, SkipGram, WordModel
@@ -144,9 +145,10 @@ def report(corpus: Corpus, kind: str, dim: int, min_count: int, rounds: int, pea
     )
     contenders: dict[str, Contender] = {}
     for threads in (1, 2):
+        on = f"{threads} thread{'s' * (threads > 1)}"
         contenders[f"gensim, {threads} workers"] = gensim(corpus, kind, dim, threads)
-        contenders[f"cfsgd, {threads} threads"] = ours(corpus, kind, dim, Rule("cfsgd"), threads)
-        contenders[f"sgd, {threads} threads"] = ours(corpus, kind, dim, Rule("sgd"), threads)
+        contenders[f"cfsgd, {on}"] = ours(corpus, kind, dim, Rule("cfsgd"), threads)
+        contenders[f"sgd, {on}"] = ours(corpus, kind, dim, Rule("sgd"), threads)
     speeds, models = dict.fromkeys(contenders, 0.0), {}
     for _ in range(rounds):
         for name, run in contenders.items():
@@ -159,11 +161,13 @@ def report(corpus: Corpus, kind: str, dim: int, min_count: int, rounds: int, pea
         left = len(corpus.train.ids) / corpus.train.raw_words
         share = speed * left * flops_per_word(kind, dim) / (peak * int(threads))
         of_peak = "" if name.startswith("gensim") else f"  {share:4.0%} of the peak"
-        print(
-            f"  {name:18} {speed / 1e6:6.3f} M words/s  {speed / peer:5.2f}x   "
-            f"held-out loss {loss:.4f}, rare words {tail:.4f}{of_peak}",
-            flush=True,
-        )
+        setting, who = f"{kind}, d={dim}, min_count {min_count}", name.split(",")[0]
+        if who != "gensim":
+            figure(f"{setting}: words/s of {name} / gensim's", speed / peer)
+        if threads == "1":
+            figure(f"{setting}: held-out loss of {who}", loss, "")
+            figure(f"{setting}: held-out loss of {who}, rare words", tail, "")
+        print(f"  {speed / 1e6:.3f} million words/s{of_peak}", flush=True)
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ import time
 import numpy as np
 import torch
 
+from benchmarks.figures import figure
 from freqsgd.optimizers import Rule
 from freqsgd.words.loading import load_text
 from freqsgd.words.settings import TextSettings
@@ -62,6 +63,9 @@ def main() -> None:
                 f"{test.by_frequency(corpus.counts)['tail']:.4f}{centre}",
                 flush=True,
             )
+            claim = f"{settings.model}, {name}, epoch {epoch + 1}"
+            figure(f"{claim}: seconds", seconds, "s")
+            figure(f"{claim}: test loss", test.mean, "")
 
 
 if __name__ == "__main__":

@@ -62,10 +62,6 @@ class Watcher(Screen):
             console.print(f"{stage}{share}", soft_wrap=True)
             self._next_line = monotonic() + _LINES_APART
 
-    def compiling(self) -> None:
-        """The kernels are compiled, which a machine does once, until training is told of."""
-        self._show("compiling the kernels, once", 0, None, "")
-
     def training(self, progress: Progress, record: dict[str, Any]) -> None:
         """Show an epoch of :func:`freqsgd.recommender.fit`: a line, and bars in between."""
         name, epochs = record["optimizer"], record["epochs"]

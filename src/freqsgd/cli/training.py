@@ -45,14 +45,11 @@ def session(
         if isinstance(options, TextOptions):
             data = load_text(options, progress=watcher.loading)
             watcher.words = data.train.raw_words
-            watcher.compiling()
         elif isinstance(options, DataOptions):
             data = load(options, progress=watcher.loading)
-            watcher.compiling()
             _compile(fades=False)
         else:
             data = open_stream(options)
-            watcher.compiling()
             for rule in rules:
                 _compile(fades=rule.halflife is not None)
         yield data, watcher

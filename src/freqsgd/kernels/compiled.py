@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from functools import cache
 from typing import Any
 
-__all__ = ["called", "compiled", "inlined"]
+__all__ = ["TOLD", "called", "compiled", "inlined", "tell_of_compiling"]
+
+TOLD = "compiling kernels for this machine (once) ..."
 
 _making = threading.RLock()  # threads may call a function for the first time at once
 
@@ -32,11 +36,33 @@ class _Compiled:
     def _make(self) -> Any:
         from numba import njit
 
+        tell_of_compiling()
         names = self.function.__globals__
         for name in self.function.__code__.co_names:
             if isinstance(called := names.get(name), _Compiled):
                 names[name] = called.dispatcher
         return njit(**self.options)(self.function)
+
+
+@cache
+def tell_of_compiling() -> None:
+    """Have a line written to stderr when the first of this package's functions is compiled."""
+    from numba.core import event
+
+    class Listener(event.Listener):
+        def on_start(self, started: Any) -> None:
+            if started.data["dispatcher"].py_func.__module__.startswith("freqsgd."):
+                _tell()
+
+        def on_end(self, ended: Any) -> None:
+            pass
+
+    event.register("numba:compile", Listener())
+
+
+@cache
+def _tell() -> None:
+    print(TOLD, file=sys.stderr, flush=True)
 
 
 def compiled(function: Any) -> Any:

@@ -14,8 +14,12 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+from numba.np.arrayobj import np_cfarray
 
 from freqsgd import optimizers, rates
+from freqsgd.kernels.compiled import tell_of_compiling
+
+tell_of_compiling()
 
 CACHE_LINE = 64
 BLOCK = 32  # rows that are fetched ahead of their use
@@ -33,9 +37,17 @@ SOURCES = zlib.crc32(
     )
 )
 
-compiled = numba.njit(error_model="numpy", fastmath={"contract"})
+# Of a function that only kernels call: what Python needs to call it is not compiled.
+_OPTIONS = {
+    "error_model": "numpy",
+    "fastmath": {"contract"},
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
 
-inlined = numba.njit(error_model="numpy", fastmath={"contract"}, forceinline=True)
+compiled = numba.njit(**_OPTIONS)
+
+inlined = numba.njit(**_OPTIONS, forceinline=True)
 
 
 def kernel(job: np.dtype[Any], *kinds: Any) -> Any:
@@ -69,10 +81,18 @@ def pointer(typingctx, address):
     return types.voidptr(types.int64), codegen
 
 
-@compiled
-def array_at(address, shape, kind):
-    """Return the array of a shape and a type of numbers at an address."""
-    return numba.carray(pointer(address), shape, dtype=kind)
+@intrinsic
+def array_at(typingctx, address, shape, kind):
+    """Return the array of a shape and a type of numbers at an address, as ``carray`` does."""
+    dimensions = shape.count if isinstance(shape, types.BaseTuple) else 1
+    result = types.Array(kind.dtype, dimensions, "C")
+
+    def codegen(context, builder, signature, args):
+        start = builder.inttoptr(args[0], cgutils.voidptr_t)
+        carray = result(types.voidptr, shape)
+        return np_cfarray(context, builder, carray, (start, args[1]))
+
+    return result(types.int64, shape, kind), codegen
 
 
 def _prefetch(write, doc):

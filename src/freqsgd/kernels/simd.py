@@ -9,7 +9,8 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.datamodel import models
-from numba.extending import intrinsic, overload, register_model
+from numba.core.typing.templates import AbstractTemplate, infer_global
+from numba.extending import intrinsic, lower_builtin, register_model
 
 from freqsgd.kernels.machine import LANES, compiled, sum_of_lanes
 
@@ -137,18 +138,15 @@ def total(typingctx, value):
 def _define(symbol, name):
     """Give vectors an operator. A product that is added becomes one instruction."""
 
-    @intrinsic
-    def instruction(typingctx, a, b):
-        def codegen(context, builder, signature, args):
-            return getattr(builder, name)(*args, flags=["contract"])
+    @infer_global(symbol)
+    class Operator(AbstractTemplate):
+        def generic(self, args, kws):
+            a, b = args
+            return a(a, a) if isinstance(a, _Vector) and a == b else None
 
-        return a(a, a), codegen
-
-    @overload(symbol)
-    def apply(a, b):
-        if isinstance(a, _Vector) and a == b:
-            return lambda a, b: instruction(a, b)
-        return None
+    @lower_builtin(symbol, _Vector, _Vector)
+    def instruction(context, builder, signature, args):
+        return getattr(builder, name)(*args, flags=["contract"])
 
 
 _define(operator.add, "fadd")

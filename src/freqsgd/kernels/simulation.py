@@ -153,6 +153,9 @@ def _put_out(job, repetition, t, rows):
     place = repetition * job.outputs
     while taken[repetition] < job.outputs and times[place + taken[repetition]] == t:
         address = job.iterates + (place + taken[repetition]) * size
-        numba.carray(pointer(address), rows.shape, dtype=np.float64)[:] = rows
+        to = numba.carray(pointer(address), rows.shape, dtype=np.float64)
+        for token in range(rows.shape[0]):  # "to[:] = rows" takes seconds to compile
+            for k in range(rows.shape[1]):
+                to[token, k] = rows[token, k]
         taken[repetition] += 1
     return times[place + taken[repetition]] if taken[repetition] < job.outputs else -1
