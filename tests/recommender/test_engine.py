@@ -142,6 +142,31 @@ def torch_threads():
     torch.set_num_threads(before)
 
 
+def test_the_cap_on_rates_holds_for_the_network_too():
+    ids, labels = samples([40, 20], 64)
+    capped = DeepFM([40, 20], 8)
+    slow = copy_of(capped)
+    train(capped, Rule("cfsgd", 0.5, max_lr=0.1), ids, labels)
+    train(slow, Rule("cfsgd", 0.1), ids, labels)
+    for ours, theirs in zip(capped.network.parameters(), slow.network.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_dropout_neither_follows_nor_moves_torchs_generator():
+    ids, labels = samples([40, 20], 200)
+    first = DeepFM([40, 20], 8)
+    found = []
+    for seed in (1, 2):
+        model = copy_of(first)
+        torch.manual_seed(seed)
+        before = torch.get_rng_state()
+        train(model, Rule("cfsgd", 0.1), ids, labels, seed=7)
+        assert torch.equal(torch.get_rng_state(), before)
+        found.append(model.state_dict())
+    for key, tensor in found[0].items():
+        assert torch.equal(tensor, found[1][key]), key
+
+
 @pytest.mark.parametrize("decay", [0.0, 0.05])
 @pytest.mark.parametrize("kind", [FM, DeepFM])
 @pytest.mark.parametrize("name", ["sgd", "fasgd", "cfsgd", "adagrad", "adam"])

@@ -287,7 +287,7 @@ class DeepEngine(DeepPredictor, Engine):
         loss = nn.functional.binary_cross_entropy_with_logits(logits, labels, weights)
         if not math.isfinite(loss.item()):
             raise DivergedError(self.steps)
-        weights_of_network = list(self.model.network.parameters())
+        weights_of_network = self._optimizer.param_groups[0]["params"]
         slopes, gradient, *others = torch.autograd.grad(loss, [*inputs, *weights_of_network])
         for parameter, its in zip(weights_of_network, others, strict=True):
             parameter.grad = its
@@ -401,7 +401,7 @@ def _buffers(model: FM, rule: Rule, batch_size: int) -> dict[str, NDArray[Any]]:
     """Allocate the arrays that the first phase of a step fills for the second."""
     chunks, fields, dim = -(-batch_size // kernels.CHUNK), len(model.sizes), model.dim
     buffers: dict[str, NDArray[Any]] = {
-        "rows": np.empty((len(model.columns_start), batch_size), np.int64),
+        "batch_ids": np.empty((len(model.columns_start), batch_size + kernels.PAD), np.int32),
         "sums": np.empty((batch_size, dim), np.float32),
         "slopes": np.empty(batch_size, np.float32),
         "chunk_losses": np.empty(chunks),

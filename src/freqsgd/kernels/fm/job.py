@@ -10,12 +10,14 @@ __all__ = [
     "AHEAD",
     "CHUNK",
     "JOB",
+    "PAD",
     "batch_of",
     "span_of",
 ]
 
 AHEAD = 8  # rows that are fetched before they are updated; twice that before they are summed
 CHUNK = 128  # samples of a unit
+PAD = 16  # numbers between columns of ids: caches dislike distances that are powers of 2
 
 ADDRESS = COUNT = FLAG = np.int64  # an address of 0: there is no such array
 NUMBER = np.float64
@@ -48,7 +50,7 @@ JOB = np.dtype(
         ("dim", COUNT),
         ("bias", ADDRESS),  # float32 (1)
         # what the first phase leaves to the second, by position in the batch
-        ("rows", ADDRESS),  # int64 (columns, batch_size); -1: empty
+        ("batch_ids", ADDRESS),  # int32 (columns, batch_size + PAD); -1: empty
         ("sums", ADDRESS),  # float32 (batch_size, dim): S of each sample
         ("slopes", ADDRESS),  # float32 (batch_size): g of each sample
         ("chunk_losses", ADDRESS),  # float64 (chunks of a batch)

@@ -10,7 +10,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from freqsgd.kernels.fm.job import span_of
+from freqsgd.kernels.fm.job import PAD, span_of
 from freqsgd.kernels.machine import BLOCK, array_at, compiled, inlined, prefetch
 from freqsgd.kernels.simd import LANES, load, number_at, set_number, splat, store
 
@@ -61,19 +61,20 @@ def find_occurrences(job, size, field, shard, scratch, marks):
     rows, positions, following = occurrences.rows, occurrences.positions, occurrences.following
     distinct_rows, old_marks, heads = distinct.rows, distinct.marks, distinct.heads
     times, slopes = distinct.times, distinct.slopes
-    batch_size, shift, mask = job.batch_size, job.shard_shift, job.shards - 1
-    rows_of_batch = array_at(job.rows, job.columns * batch_size, np.int64)
-    slopes_of_batch = array_at(job.slopes, batch_size, np.float32)
+    shift, mask, stride = job.shard_shift, job.shards - 1, job.batch_size + PAD
+    ids_of_batch = array_at(job.batch_ids, job.columns * stride, np.int32)
+    slopes_of_batch = array_at(job.slopes, job.batch_size, np.float32)
     marks_address = job.marks
     mark = array_at(marks_address, 1, marks.dtype)
     length = 0
-    first, last, _, _ = span_of(job, field)
+    first, last, first_row, _ = span_of(job, field)
     for c in range(first, last):
         for b in range(size):
-            row = rows_of_batch[c * batch_size + b]
+            number = ids_of_batch[c * stride + b]
+            row = first_row + number
             rows[length] = row
             positions[length] = b
-            length += (row >= 0) & ((row >> shift) & mask == shard)
+            length += (number >= 0) & ((row >> shift) & mask == shard)
 
     found = 0
     for i in range(length - 1, -1, -1):

@@ -122,20 +122,22 @@ def _apply_law(job, size, lr, field, found, scratch):
     _update_linear(job, size, lr, found, distinct)
     address, row_bytes = job.weight, (job.dim + 1) * 4
     for k in range(found):
-        _prefetch(job, k + AHEAD, found, scratch)
+        _prefetch(job, field, k + AHEAD, found, scratch)
         start = address + rows[k] * row_bytes
         scale, by = np.float32(scales[k]), np.float32(-rates[k])
         add_sums(job, field, occurrences, heads[k], scale, by, start, start)
 
 
 @inlined
-def _prefetch(job, k, found, scratch):
-    """Fetch the row of distinct row ``k``, if there is one, and S of its first occurrence."""
+def _prefetch(job, field, k, found, scratch):
+    """Fetch the row of distinct row ``k``, if there is one, and what its first occurrence adds."""
     if k < found:
         size = job.dim * 4
         prefetch_row(job.weight + scratch.distinct.rows[k] * (size + 4), size)
         first = scratch.occurrences.positions[scratch.distinct.heads[k]]
         prefetch_row_only(job.sums + first * size, size)
+        if job.vectors_gradient != 0:
+            prefetch_row_only(job.vectors_gradient + (first * job.fields + field) * size, size)
 
 
 @compiled
@@ -197,7 +199,7 @@ def _apply_cfadam(job, lr, field, found, scratch):
         rates[k] = rate(p, lr, 0.5, math.inf)
         bounds[k] = (dim + 1) * _bound(p, rare, job.clip)
     for k in range(found):
-        _prefetch(job, k + AHEAD, found, scratch)
+        _prefetch(job, field, k + AHEAD, found, scratch)
         _find_gradient(job, field, scratch, k)
         row = rows[k] * (dim + 1)
         if strength > 0:

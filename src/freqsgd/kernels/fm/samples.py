@@ -7,7 +7,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from freqsgd.kernels.fm.job import AHEAD, CHUNK, batch_of, span_of
+from freqsgd.kernels.fm.job import AHEAD, CHUNK, PAD, batch_of, span_of
 from freqsgd.kernels.machine import (
     BLOCK,
     array_at,
@@ -70,25 +70,26 @@ def _find_rows(job, first, low, count, scratch):
     """Turn ids of ``count`` samples into addresses of rows; read their labels.
 
     The samples are at positions ``first`` and following, which are ``low`` and following of the
-    batch. The rows are kept by column for the second phase.
+    batch. The ids are kept by column for the second phase.
     """
     addresses, labels = scratch.addresses, scratch.labels
     empty = np.int64(scratch.empty_row.ctypes.data)
-    columns, batch_size, last = job.columns, job.batch_size, job.last
+    columns, last = job.columns, job.last
     weight, row_bytes = job.weight, (job.dim + 1) * 4
-    keep, shuffled, known = job.rows != 0, job.order != 0, job.labels != 0
+    keep, shuffled, known = job.batch_ids != 0, job.order != 0, job.labels != 0
     ids_address, labels_address = job.ids, job.labels
     order = array_at(job.order, last, np.int64)
     ids = array_at(ids_address, 1, np.int32)
     all_labels = array_at(labels_address, 1, np.uint8)
     starts = array_at(job.columns_start, columns, np.int64)
     sizes = array_at(job.columns_size, columns, np.int64)
-    kept = array_at(job.rows, columns * batch_size, np.int64)
+    stride = job.batch_size + PAD
+    kept = array_at(job.batch_ids, columns * stride, np.int32)
     for i in range(count):
         position = first + i
         if shuffled and position + BLOCK < last:
             following = order[position + BLOCK]
-            prefetch_only(ids_address + following * columns * 4)
+            prefetch_row_only(ids_address + following * columns * 4, columns * 4)
             prefetch_only(labels_address + following)
         sample = order[position] if shuffled else position
         if known:
@@ -98,10 +99,10 @@ def _find_rows(job, first, low, count, scratch):
             if number >= sizes[c]:
                 job.bad_id = sample * columns + c
                 number = -1
-            row = starts[c] + number if number >= 0 else -1
+            row = starts[c] + number
             addresses[i * columns + c] = weight + row * row_bytes if number >= 0 else empty
             if keep:
-                kept[c * batch_size + low + i] = row
+                kept[c * stride + low + i] = number
 
 
 @compiled
@@ -256,43 +257,46 @@ def square_chunk(job, step, chunk):
     size = batch_of(job, step)[1]
     low, high = chunk * CHUNK, min((chunk + 1) * CHUNK, size)
     dim = job.dim
-    rows = array_at(job.rows, job.columns * job.batch_size, np.int64)
+    stride = job.batch_size + PAD
+    ids = array_at(job.batch_ids, job.columns * stride, np.int32)
     slopes = array_at(job.slopes, size, np.float32)
     squares = array_at(job.chunk_squares, (chunk + 1, job.fields, dim + 2), np.float32)[chunk]
     squares[:] = 0
     for field in range(job.fields):
-        sums = squares[field]
-        to = np.int64(sums.ctypes.data)
-        first, last, _, _ = span_of(job, field)
+        to = np.int64(squares[field].ctypes.data)
+        first, last, first_row, _ = span_of(job, field)
+        vectors = job.weight + first_row * (dim + 1) * 4
+        linear, occurrences = np.float32(0), np.float32(0)
         for c in range(first, last):
-            of_column = rows[c * job.batch_size : c * job.batch_size + high]
+            of_column = ids[c * stride : c * stride + high]
             for b in range(low, high):
-                if of_column[b] >= 0:
-                    sums[dim] += slopes[b] * slopes[b]
-                    sums[dim + 1] += 1
+                holds = np.float32(of_column[b] >= 0)
+                linear += holds * slopes[b] * slopes[b]
+                occurrences += holds
             j = 0
             while j + 4 * LANES <= dim:
-                _square_four(job, field, of_column, low, j * 4, to)
+                _square_four(job, field, of_column, low, vectors, j * 4, to)
                 j += 4 * LANES
             while j + LANES <= dim:
-                _square_one(job, field, of_column, low, j * 4, to)
+                _square_one(job, field, of_column, low, vectors, j * 4, to)
                 j += LANES
             while j < dim:
-                _square_number(job, field, of_column, low, j * 4, to)
+                _square_number(job, field, of_column, low, vectors, j * 4, to)
                 j += 1
+        squares[field, dim], squares[field, dim + 1] = linear, occurrences
 
 
 def _squarer(lanes):
     """Return the part of :func:`square_chunk` that handles so many numbers of a row at once."""
 
     @inlined
-    def square(job, field, rows, low, offset, to):
+    def square(job, field, ids, low, vectors, offset, to):
         dim = job.dim
         sums = splat(np.float32(0), lanes)
-        for b in range(low, len(rows)):
-            if rows[b] >= 0:
+        for b in range(low, len(ids)):
+            if ids[b] >= 0:
                 slope = splat(number_at(job.slopes + b * 4), lanes)
-                own = load(job.weight + rows[b] * (dim + 1) * 4 + offset, lanes)
+                own = load(vectors + ids[b] * (dim + 1) * 4 + offset, lanes)
                 gradient = slope * (load(job.sums + b * dim * 4 + offset, lanes) - own)
                 if job.vectors_gradient != 0:
                     at = job.vectors_gradient + (b * job.fields + field) * dim * 4
@@ -307,11 +311,11 @@ _square_four, _square_one = _squarer(4 * LANES), _squarer(LANES)
 
 
 @inlined
-def _square_number(job, field, rows, low, offset, to):
+def _square_number(job, field, ids, low, vectors, offset, to):
     dim, total = job.dim, number_at(to + offset)
-    for b in range(low, len(rows)):
-        if rows[b] >= 0:
-            own = number_at(job.weight + rows[b] * (dim + 1) * 4 + offset)
+    for b in range(low, len(ids)):
+        if ids[b] >= 0:
+            own = number_at(vectors + ids[b] * (dim + 1) * 4 + offset)
             gradient = number_at(job.slopes + b * 4) * (
                 number_at(job.sums + b * dim * 4 + offset) - own
             )
