@@ -308,6 +308,38 @@ def test_the_table_marks_a_run_that_patience_ended_while_it_learned(capsys):
     assert lines[-1].endswith("with a larger --patience it may become better")
 
 
+def test_one_line_names_all_runs_that_patience_ended_while_they_learned(capsys):
+    names = ("sgd", "cfsgd", "adam")
+    print_results(make_results(*(make_run(name, still_learning=True) for name in names)))
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "patience" in line]
+    assert line == (
+        "sgd*, cfsgd* and adam*: ended by patience while their training and validation losses "
+        "still fell; with a larger --patience they may become better"
+    )
+
+
+@pytest.mark.parametrize(("best", "end"), [(0.0625, "smallest"), (16.0, "largest"), (1.0, None)])
+def test_tune_tells_of_a_best_rate_at_the_end_of_those_tried(best, end, capsys):
+    sweep = [{"lr": 2.0**power, "val_auc": 0.8} for power in range(-4, 5)]
+    told = {"number": 0, "value": 0.8, "params": {"lr": best}}
+    study = {"optimizer": "cfsgd", "best": told, "lr_sweep": sweep}
+    print_results(make_results(make_run("cfsgd"), tuning={"studies": [study]}))
+    lines = [line for line in capsys.readouterr().out.splitlines() if "the best rate" in line]
+    assert lines == [
+        f"cfsgd: the best rate is the {end}, {best:.3g}, of those tried; a better one may lie "
+        "beyond it"
+        for _ in filter(None, [end])
+    ]
+
+
+def test_rates_of_the_table_have_three_digits(capsys):
+    rates = {"sgd": 18.344, "cfsgd": 1234.0, "adagrad": 0.0285199, "adam": 0.001}
+    print_results(make_results(*(make_run(name, lr=lr) for name, lr in rates.items())))
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    shown = {line[0]: line[1] for line in lines if line and line[0] in rates}
+    assert shown == {"sgd": "18.3", "cfsgd": "1230", "adagrad": "0.0285", "adam": "0.001"}
+
+
 def test_a_diverging_run_is_reported_and_others_go_on(tmp_path):
     done = run("compare", *GENERATED, "--optimizers", "sgd,cfsgd", "--lr", "sgd=1e8",
                "--out", "out", cwd=tmp_path)  # fmt: skip

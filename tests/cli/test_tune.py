@@ -7,17 +7,22 @@ import shlex
 import signal
 import subprocess
 import sys
+from io import StringIO
 
 import pytest
 
 pytest.importorskip("optuna", reason="needs optuna: pip install 'freqsgd[tune]'")
 
+from rich.console import Console
 from typer.testing import CliRunner
 
 from freqsgd.cli.app import app
+from freqsgd.cli.progress import Watcher
 from freqsgd.documents.results import Results
 from freqsgd.errors import DataError
 from freqsgd.recommender.folder import load_model
+from freqsgd.recommender.trials import Outcome
+from freqsgd.recommender.tune import TuneProgress
 from tests.cli.test_commands import GENERATED, error, run
 from tests.lossless import check_lossless
 
@@ -86,6 +91,18 @@ def test_bad_options_are_refused(arguments, words, tmp_path):
     assert isinstance(done.exception, DataError)
     assert words in str(done.exception)
     assert not (tmp_path / "out").exists()
+
+
+def test_one_epoch_of_a_trial_is_not_epochs(monkeypatch):
+    console = Console(file=StringIO(), width=200)
+    monkeypatch.setattr("freqsgd.cli.progress.console", console)
+    for curve in ([0.5], [0.5, 0.6]):
+        outcome = Outcome({"lr": 1.0}, "diverged", curve, 1.0)
+        Watcher().tuning(TuneProgress("sgd", "trial 1 of 2", outcome, None, 1, 2, None))
+    one, two = console.file.getvalue().splitlines()
+    assert " 1 epoch, diverged " in one
+    assert " 2 epochs, diverged " in two
+    assert one.index("best") == two.index("best")
 
 
 @pytest.mark.parametrize("option", ["--lr", "--init-scale", "--lr-decay", "--weight-decay"])

@@ -20,6 +20,7 @@ from freqsgd.inspection.document import (
     top_share,
 )
 from freqsgd.inspection.options import InspectionOptions
+from freqsgd.nn.word2vec import SkipGram
 from freqsgd.optimizers import Rule
 from freqsgd.recommender.engine import build_model, engine_for
 from freqsgd.recommender.settings import Settings
@@ -27,6 +28,7 @@ from freqsgd.tables.loading import load
 from freqsgd.tables.spec import DataOptions
 from freqsgd.theory.improvement import error_improvement, field_improvements, promises
 from freqsgd.words.loading import load_text
+from freqsgd.words.negative import NegativeEngine
 from freqsgd.words.settings import TextSettings
 from freqsgd.words.spec import TextOptions
 
@@ -116,7 +118,7 @@ def test_memory_is_that_of_the_engine(tmp_path):
     data = load(DataOptions(path=str(path), label="click", features=("a", "b")))
     document = inspect_data(InspectionOptions(path=str(path), label="click", dim=6))
     memory = document.memory
-    for name in ("adam", "adagrad", "rowwise-adagrad", "cfsgd"):
+    for name in ("adam", "adagrad", "rowwise-adagrad", "cfsgd", "cfadam"):
         model = build_model(data, Settings(dim=6))
         engine = engine_for(model, Rule(name, 0.1), batch_size=100)
         assert 0 <= engine.state_bytes - memory[name] <= 8  # for the model's one bias
@@ -124,9 +126,9 @@ def test_memory_is_that_of_the_engine(tmp_path):
 
 
 def test_counters_have_8_bytes_where_the_engine_makes_them_so():
-    small, large = (memory(10, 4, most)["cfsgd"] for most in (2**31 - 1, 2**31))
+    small, large = (memory(10, 4, most, parts=2)["cfsgd"] for most in (2**31 - 1, 2**31))
     assert (small, large) == (40, 80)
-    assert memory(10, 4, 2**31, linear=False)["cfsgd"] == 80
+    assert memory(10, 4, 2**31, parts=2, linear=False)["cfsgd"] == 80
     settings = TextSettings()
     pairs = 2 * settings.window
     most = (2**31 - 1) // pairs // max(pairs, 1 + settings.negatives)
@@ -140,6 +142,9 @@ def test_memory_of_words_is_that_of_two_tables(tmp_path):
     document = inspect_data(InspectionOptions(path=str(path), text=True, dim=10))
     assert document.memory["weights"] == 2 * words * 10 * 4
     assert document.memory["cfsgd"] == 2 * words * 4
+    model, settings = SkipGram(words, 10, bias=False), TextSettings(dim=10)
+    engine = NegativeEngine(model, Rule("cfadam", 0.01), settings, np.ones(words, np.int64), 1)
+    assert document.memory["cfadam"] == engine.state_bytes
     assert document.lr is None
     assert "default rates" in document.lr_reason
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from freqsgd.report.charts import STYLES, Chart, picture, series_of
+from freqsgd.report.charts import STYLES, Chart, legend_columns, picture, series_of
 from freqsgd.report.comparison import comparison_page
 from freqsgd.report.results import read_results
 from tests.report.made_up import make_results, make_run, point
@@ -254,3 +254,23 @@ def test_a_picture_of_many_charts_has_each_run_in_its_colour(monkeypatch):
     assert colours[0] == colours[1]
     assert colours_of(one).items() <= colours[0].items()
     assert colours_of(other) == dict(colours[0])
+
+
+def test_the_legend_of_a_picture_has_whole_markers_in_one_line(monkeypatch):
+    converter = pytest.importorskip("vl_convert", reason="needs vl-convert")
+    drawn = []
+    monkeypatch.setattr("vl_convert.vegalite_to_png", lambda spec, scale: drawn.append(spec))
+    runs = map(make_run, ("sgd", "cfsgd", "cfadam", "adagrad", "adam"))
+    picture([charts_of(make_results(*runs))["validation"]])
+    vega = converter.vegalite_to_vega(drawn[0])
+    (legend,) = vega["legends"]
+    assert {"stroke", "fill"} & legend.keys()
+    assert "shape" in legend
+    assert "strokeDash" not in legend
+    assert vega["config"]["legend"]["columns"] == 5
+
+
+def test_lines_of_a_legend_are_about_as_full():
+    names = ["SGD", "CF-SGD", "CFAdam", "Adagrad", "Adam"]
+    assert [legend_columns(names, width) for width in (600, 400, 200, 10)] == [5, 3, 2, 1]
+    assert legend_columns(["a name that takes the whole width of it"] * 3, 300) == 1

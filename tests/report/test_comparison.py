@@ -70,6 +70,30 @@ def test_the_model_is_in_the_title_and_the_size_of_the_data_with_the_settings():
     ]
 
 
+def test_five_optimizers_are_in_the_title_and_of_more_the_number():
+    names = ["sgd", "cfsgd", "cfadam", "adagrad", "adam", "fasgd"]
+    five, six = (page_of(make_results(*map(make_run, names[:most]))).title for most in (5, 6))
+    assert five == "FM on movielens-1m: SGD, CF-SGD, CFAdam, Adagrad and Adam"
+    assert six == "FM on movielens-1m: 6 runs"
+
+
+def test_settings_have_the_shape_of_the_model_also_where_no_option_was_given():
+    settings = {"dim": None, "hidden": [], "patience": 5}
+    run = make_run("sgd", options={"rule": {}, "settings": settings})
+    model = {"name": "deepfm", "dim": 16, "hidden": [32, 8]}
+    splits = {"train": 4000.0, "validation": 500}
+    page = page_of(make_results(run, model=model, splits=splits))
+    data, chosen = (
+        {name.text: cell.text for name, cell in table.rows}
+        for table in section(page, "Data and settings").tables
+    )
+    assert chosen["Dimension"] == "16"
+    assert chosen["Hidden"] == "32, 8"
+    assert chosen["Batch size"] == "1,024"
+    assert [chosen[name] for name in ("Epochs", "Patience", "Seed")] == ["27 of 60", "5", "0"]
+    assert (data["Train"], data["Validation"]) == ("4,000", "500")
+
+
 def test_a_page_opens_with_at_most_five_sentences_and_loses_no_caveat():
     names = ("sgd", "cfsgd", "adam", "adagrad", "rowwise-adagrad")
     runs = [make_run(name, stopped="interrupted") for name in names]

@@ -111,10 +111,12 @@ class Watcher(Screen):
             value, best = (
                 "-" if auc is None else f"{auc:.4f}" for auc in (outcome.value, progress.best)
             )
+            count = len(outcome.curve)
+            epochs = f"{count:2} {'epoch' if count == 1 else 'epochs'}{ended}"
             time_left = "" if left is None else f"  {_minutes(left)} left"
             console.print(
-                f"{name:>15} {progress.job:<22} val AUC {value:<6}  {len(outcome.curve):2} epochs"
-                f"{ended:<10}  best {best:<6}{time_left}",
+                f"{name:>15} {progress.job:<22} val AUC {value:<6}  {epochs:<19}  "
+                f"best {best:<6}{time_left}",
                 soft_wrap=True,
             )
 

@@ -12,7 +12,7 @@ from freqsgd.cli.output import grid, number, screen
 from freqsgd.documents.results import Epoch, Similarity
 from freqsgd.report.one_pass import OnePass, read_one_pass
 from freqsgd.report.results import Results, Run, read_results
-from freqsgd.report.wording import count_of
+from freqsgd.report.wording import count_of, enumerate_words
 
 _Column = Callable[[Run], str]
 
@@ -32,12 +32,32 @@ def print_results(document: Mapping[str, Any]) -> None:
     for run in found.runs:
         if run.error is not None:
             console.print(f"{run.optimizer}: {run.error}", markup=False)
-        elif run.still_learning:
-            console.print(
-                f"{run.optimizer}*: ended by patience while its training and validation losses "
-                "still fell; with a larger --patience it may become better",
-                soft_wrap=True,
-            )
+    if learning := [f"{run.optimizer}*" for run in found.runs if run.still_learning]:
+        its, it = ("its", "it") if len(learning) == 1 else ("their", "they")
+        console.print(
+            f"{enumerate_words(learning)}: ended by patience while {its} training and validation "
+            f"losses still fell; with a larger --patience {it} may become better",
+            markup=False,
+            soft_wrap=True,
+        )
+    for study in found.tuning.studies if found.tuning else ():
+        rates = [one.lr for one in study.lr_sweep]
+        lr = study.best and study.best.lr
+        if lr is not None and len(rates) > 1 and lr in (min(rates), max(rates)):
+            _print_edge(console, study.optimizer, lr, rates)
+
+
+def _print_edge(
+    console: Console, optimizer: str, lr: float, rates: Sequence[float], advice: str = ""
+) -> None:
+    """Say that the best rate is the smallest or the largest of those tried."""
+    end = "smallest" if lr == min(rates) else "largest"
+    console.print(
+        f"{optimizer}: the best rate is the {end}, {lr:.3g}, of those tried; a better one may lie "
+        f"beyond it{advice}",
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def table(columns: Mapping[str, _Column], runs: Sequence[Run], width: int) -> Table:
@@ -115,13 +135,9 @@ def _print_one_pass(found: OnePass, console: Console) -> None:
     for run in found.runs:
         if run.error is not None:
             console.print(f"{run.optimizer} diverged: {run.error}", markup=False)
-        elif run.search_edge:
-            end = "smallest" if run.lr == min(each.lr for each in run.search) else "largest"
-            console.print(
-                f"{run.optimizer}: the best rate is the {end}, {run.lr:.3g}, of those tried; a "
-                f"better one may lie beyond it (--lr {run.optimizer}=RATE)",
-                markup=False,
-            )
+        elif run.search_edge and run.lr is not None:
+            advice = f" (--lr {run.optimizer}=RATE)"
+            _print_edge(console, run.optimizer, run.lr, [each.lr for each in run.search], advice)
     for file in found.skipped:
         console.print(f"left out: {file}", markup=False)
 
@@ -145,7 +161,8 @@ def _one_pass_columns(found: OnePass) -> dict[str, _Column]:
 
 
 def _rate(run: Run) -> str:
-    return "-" if run.lr is None else f"{run.lr:g}"
+    """Return the learning rate to three significant digits."""
+    return "-" if run.lr is None else f"{float(f'{run.lr:.3g}'):g}"
 
 
 def _ne(value: float | None) -> str:

@@ -166,22 +166,28 @@ def _memory(counted: Counted, options: InspectionOptions) -> dict[str, int]:
     fields, rows = counted.fields, counted.rows
     if options.is_text:
         words = len(fields[0].counts)
-        return memory(2 * words, options.dim, TextSettings().most_counted(rows), linear=False)
+        most = TextSettings().most_counted(rows)
+        return memory(2 * words, options.dim, most, parts=2, linear=False)
     table_rows = sum(field.table_rows for field in fields)
-    return memory(table_rows, options.dim, rows * max(field.width for field in fields))
+    most = rows * max(field.width for field in fields)
+    return memory(table_rows, options.dim, most, parts=len(fields))
 
 
-def memory(rows: int, dim: int, most_counted: int, *, linear: bool = True) -> dict[str, int]:
+def memory(
+    rows: int, dim: int, most_counted: int, *, parts: int, linear: bool = True
+) -> dict[str, int]:
     """Return bytes of weights, and of the state of each optimizer.
 
     Args:
         rows: of all tables
         dim: numbers of a vector
         most_counted: the most that a token could be counted in an epoch
+        parts: number of fields, or of tables of words
         linear: each row holds a linear weight too, as in a factorization machine
     """
     states = {
-        rule.optimizer: table_state(rule, rows, dim, most_counted, linear=linear) for rule in _RULES
+        rule.optimizer: table_state(rule, rows, dim, most_counted, parts=parts, linear=linear)
+        for rule in _RULES
     }
     return {"weights": _FLOAT * rows * (dim + linear), **states}
 

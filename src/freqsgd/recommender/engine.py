@@ -289,6 +289,8 @@ class DeepEngine(DeepPredictor, Engine):
             raise DivergedError(self.steps)
         weights_of_network = self._optimizer.param_groups[0]["params"]
         slopes, gradient, *others = torch.autograd.grad(loss, [*inputs, *weights_of_network])
+        if not torch.nn.utils.get_total_norm(others).isfinite():
+            raise DivergedError(self.steps)
         for parameter, its in zip(weights_of_network, others, strict=True):
             parameter.grad = its
         for group in self._optimizer.param_groups:

@@ -16,6 +16,7 @@ from freqsgd.tables.dataset import Stream
 from freqsgd.tables.fields import Field
 
 _FLOAT = 4
+_COLUMN = 8  # bytes of a number per column
 _CLOCK = 16  # of counts that fade: where they are on their scale
 _NETWORK_FLOATS = {"Adam": 2, "AdamW": 2, "Adagrad": 1}  # per weight, beside a number of steps
 _RESERVE = 500_000_000  # for everything else: libraries, compiled kernels, the system
@@ -56,13 +57,12 @@ class MemoryPlan:
     @property
     def state(self) -> int:
         """Bytes of the optimizer's state."""
-        table = table_state(self.rule, self.rows, self.dim, self.counted)
+        table = table_state(self.rule, self.rows, self.dim, self.counted, parts=self.fields)
         clock = 0 if self.rule.halflife is None else _CLOCK
         bias = 2 * _FLOAT if self.rule.facts.adaptive else 0
-        columns = 8 * self.rule.facts.state.column * self.fields * (self.dim + 2)
         floats = _NETWORK_FLOATS.get(self.rule.facts.network)
         sizes = [] if floats is None else [floats * size + 1 for size in self._network]
-        return table + clock + bias + columns + _FLOAT * sum(sizes)
+        return table + clock + bias + _FLOAT * sum(sizes)
 
     @property
     def work(self) -> int:
@@ -99,18 +99,22 @@ class MemoryPlan:
         )
 
 
-def table_state(rule: Rule, rows: int, dim: int, counted: int, *, linear: bool = True) -> int:
+def table_state(
+    rule: Rule, rows: int, dim: int, counted: int, *, parts: int, linear: bool = True
+) -> int:
     """Return the bytes that an optimizer keeps for a table.
 
     Args:
         rule: the optimizer
         rows, dim: shape of the table
         counted: largest count that a token could reach: :meth:`Rule.most_counted`
+        parts: fields, or tables of words: each has its own numbers per column
         linear: a row holds a linear weight besides the vector, as in a factorization machine
     """
     floats = rule.facts.state_of(linear=linear).floats(rows, dim + linear)
     counter = counter_bytes(counted) if rule.halflife is None else 8
-    return _FLOAT * floats + (counter * rows if rule.counts else 0)
+    columns = _COLUMN * rule.facts.state.column * parts * (dim + 2)  # with two sums of each part
+    return _FLOAT * floats + (counter * rows if rule.counts else 0) + columns
 
 
 def counter_bytes(counted: int) -> int:

@@ -63,6 +63,7 @@ SIZES = ((1, 1, 600, 1.0), (4, 2, 440, 1.0), (9, 3, 330, 0.75), (math.inf, 5, 22
 # Text that a row tells. As "nominal", Vega-Lite 6.4 does not find that of the nearest row.
 AS_TEXT = {"type": "quantitative", "formatType": "toString"}
 IS_DECADE = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-6"
+SYMBOL, LETTER = 40, 7  # pixels of a legend: for a symbol with its margins, and a letter
 RESOLUTION = 2  # pixels of a picture per pixel of a page
 
 
@@ -529,7 +530,6 @@ def picture(charts: Sequence[Chart]) -> bytes:
 
     _, columns, width, scale = next(size for size in SIZES if len(charts) <= size[0])
     panels = [deepcopy(chart.spec) for chart in charts]
-    _share_styles(panels)
     for panel, chart in zip(panels, charts, strict=True):
         panel |= {"width": width, "height": round(scale * panel["height"])}
         panel["title"] = shortened(chart.title, round(width / 7))
@@ -538,7 +538,8 @@ def picture(charts: Sequence[Chart]) -> bytes:
             ends = [param["value"] for param in panel["params"][1:]]
             panel["encoding"]["y"]["scale"]["domain"] = ends
         del panel["$schema"], panel["params"]
-    legend = {**PICTURE_CONFIG["legend"], "orient": "bottom", "columns": 4}
+    in_a_line = legend_columns(_share_styles(panels), width * min(columns, len(panels)))
+    legend = {**PICTURE_CONFIG["legend"], "orient": "bottom", "columns": in_a_line}
     spec = {
         "$schema": charts[0].spec["$schema"],
         "params": charts[0].spec["params"][:1],
@@ -553,17 +554,32 @@ def picture(charts: Sequence[Chart]) -> bytes:
     return vegalite_to_png(spec, scale=RESOLUTION)
 
 
-def _share_styles(panels: Sequence[Spec]) -> None:
-    """Tell all panels the styles of all runs: a picture has one legend and one scale of colours."""
-    scales = [
-        (channel, entry["scale"])
+def legend_columns(names: Sequence[str], width: float) -> int:
+    """Return how many names stand in a line of a legend, so that all lines are about as full."""
+    entry = SYMBOL + LETTER * max(map(len, names), default=0)
+    lines = math.ceil(len(names) / max(1, width // entry))
+    return math.ceil(len(names) / max(1, lines))
+
+
+def _share_styles(panels: Sequence[Spec]) -> list[str]:
+    """Tell all panels the styles of all runs, and return the names in their one legend."""
+    channels = [
+        (channel, entry)
         for panel in panels
         for each in panel["layer"]
         for channel, entry in each["encoding"].items()
         if channel in ("color", "strokeDash", "shape") and entry
     ]
-    known: dict[str, dict[str, Any]] = {channel: {} for channel, _ in scales}
-    for channel, scale in scales:
+    known: dict[str, dict[str, Any]] = {channel: {} for channel, _ in channels}
+    for channel, entry in channels:
+        scale = entry["scale"]
         known[channel] = dict(zip(scale["domain"], scale["range"], strict=True)) | known[channel]
-    for channel, scale in scales:
-        scale |= {"domain": list(known[channel]), "range": list(known[channel].values())}
+    for channel, entry in channels:
+        domain, values = list(known[channel]), list(known[channel].values())
+        entry["scale"] |= {"domain": domain, "range": values}
+        if channel == "strokeDash" and "shape" in known:
+            # The legend would draw the outlines of its markers with these dashes. Vega-Lite joins
+            # legends of equal domains, so a name that no run has keeps the dashes out of it.
+            entry["scale"] |= {"domain": [*domain, ""], "range": [*values, DASHES["solid"]]}
+            entry["legend"] = None
+    return list(known.get("color", {}))

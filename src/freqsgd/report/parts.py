@@ -40,7 +40,7 @@ from freqsgd.report.wording import (
 )
 
 CUT_SHORT = ("diverged", "interrupted")
-MOST_NAMES = 4  # of runs in a title
+MOST_NAMES = 5  # of runs in a title
 WORDS = {  # of names of settings
     "dim": "dimension",
     "init": "initial",
@@ -229,18 +229,15 @@ def settings_table(results: Results) -> Table:
     """Return a column per run, a row per setting."""
     rows: dict[str, list[str | None]] = {}
     for place, run in enumerate(results.runs):
+        known = {key: getattr(results.model, key) or None for key in ("dim", "hidden")}
         chosen = ("lr", "weight_decay", "weight_decay_rule", "batch_size", "seed")
-        known = {key: getattr(run, key) for key in chosen}
-        told = {*known, *INAPPLICABLE.get(results.dataset.kind or "", ()), "optimizer", "epochs"}
+        known |= {key: getattr(run, key) for key in chosen}
+        measured = {key: value for key, value in known.items() if value is not None}
+        told = {*INAPPLICABLE.get(results.dataset.kind or "", ()), "optimizer", "epochs"}
+        values = {**known, **dict(_flat(run.options)), **measured}
         planned = f" of {run.epochs_planned}" if run.epochs_planned else ""
         found = [
-            *settings_of(known),
-            *(
-                pair
-                for key, value in _flat(run.options)
-                if key not in told
-                for pair in settings_of({key: value})
-            ),
+            *settings_of({key: value for key, value in values.items() if key not in told}),
             *settings_of(
                 {
                     "optimizer_state": run.state_rule,
@@ -285,7 +282,7 @@ def setting_value(key: str, value: object) -> str:
         return (
             percent(value)
             if key == "positive_rate"
-            else f"{value:{',.0f' if value >= 1e4 else '.4g'}}"
+            else f"{value:{',.0f' if value >= 1e3 else '.4g'}}"
         )
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value)) if len(value) <= MOST_NAMES else thousands(len(value))
