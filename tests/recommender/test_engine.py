@@ -313,6 +313,17 @@ def test_a_loss_that_is_not_finite_stops_before_the_step_is_taken(kind, monkeypa
     assert torch.equal(model.tokens.weight.nan_to_num(), before.nan_to_num())
 
 
+def test_a_network_gradient_that_is_not_finite_stops_before_the_step_is_taken():
+    model = DeepFM([5, 5], 8)
+    ids, labels = samples([5, 5], 50)
+    first = next(model.network.parameters())
+    first.register_hook(lambda gradient: gradient * float("nan"))
+    before = {name: value.clone() for name, value in model.named_parameters()}
+    with pytest.raises(DivergedError, match="a gradient that is not a finite number in step 0"):
+        train(model, Rule("cfsgd", 1.0), ids, labels, batch=50)
+    assert all(torch.equal(value, before[name]) for name, value in model.named_parameters())
+
+
 def test_counts_beyond_32_bits():
     sizes = [5, 5]
     ids, labels = samples(sizes, 100)

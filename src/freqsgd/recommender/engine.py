@@ -290,7 +290,7 @@ class DeepEngine(DeepPredictor, Engine):
         weights_of_network = self._optimizer.param_groups[0]["params"]
         slopes, gradient, *others = torch.autograd.grad(loss, [*inputs, *weights_of_network])
         if not torch.nn.utils.get_total_norm(others).isfinite():
-            raise DivergedError(self.steps)
+            raise DivergedError(self.steps, "has a gradient that is not a finite number")
         for parameter, its in zip(weights_of_network, others, strict=True):
             parameter.grad = its
         for group in self._optimizer.param_groups:
