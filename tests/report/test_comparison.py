@@ -359,3 +359,13 @@ def test_no_distance_is_shown_to_a_run_that_patience_ended_while_it_learned(mark
 def test_that_sgd_was_ahead_is_told_whatever_ended_it():
     runs = [run_of("cfsgd", 0.6, 0.61), run_of("sgd", 0.6, 0.7, still_learning=True)]
     assert tiles(make_results(*runs))["CF-SGD as good as SGD's best"][0] == "never"
+
+
+def test_the_state_of_cfadam_is_told_beside_that_of_adam():
+    names = ("cfsgd", "cfadam", "adam")
+    both, alone = (tiles(make_results(*map(make_run, some))) for some in (names, names[1:]))
+    assert both["Optimizer state of CF-SGD"] == (
+        "39.0 kB",
+        "130 times less: Adam keeps 5.07 MB; CFAdam keeps 40.0 kB",
+    )
+    assert alone["Optimizer state of CFAdam"] == ("40.0 kB", "127 times less: Adam keeps 5.07 MB")

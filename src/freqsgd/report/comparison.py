@@ -220,7 +220,9 @@ def _tiles(results: Results, kind: Kind) -> list[Tile]:
         _best_tile(results, kind.outcome),
         _reach_tile(results, kind) if by_epoch else _distance_tile(results, kind.outcome, "sgd"),
         _distance_tile(results, kind.outcome, "adam"),
-        state_tile(*(representative(results, name, kind.outcome) for name in ("cfsgd", "adam"))),
+        state_tile(
+            *(representative(results, name, kind.outcome) for name in ("cfsgd", "adam", "cfadam"))
+        ),
     )
     return [tile for tile in tiles if tile is not None]
 

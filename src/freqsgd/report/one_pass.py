@@ -205,7 +205,7 @@ def _tiles(found: OnePass) -> list[Tile]:
     tiles = (
         _lowest_tile(found),
         _difference_tile(found),
-        state_tile(found.of_optimizer("cfsgd"), found.baseline),
+        state_tile(found.of_optimizer("cfsgd"), found.baseline, found.of_optimizer("cfadam")),
         _speed_tile(found),
     )
     return [tile for tile in tiles if tile is not None]

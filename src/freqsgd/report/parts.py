@@ -153,8 +153,10 @@ def course_charts(
 # ---- optimizer state -----------------------------------------------------------------------------
 
 
-def state_tile(counting: Run | None, other: Run | None) -> Tile | None:
-    """Return the size of CF-SGD's state, beside that of another optimizer."""
+def state_tile(counting: Run | None, other: Run | None, also: Run | None) -> Tile | None:
+    """Return the size of CF-SGD's state, and ``also`` CFAdam's, beside that of an ``other``."""
+    if counting is None:
+        counting, also = also, None
     if counting is None or counting.state_bytes is None:
         return None
     note = ""
@@ -163,6 +165,9 @@ def state_tile(counting: Run | None, other: Run | None) -> Tile | None:
         note = f"{share}: {display_name(other.optimizer)} keeps {size(other.state_bytes)}"
     elif counting.parameter_bytes:
         note = f"for {size(counting.parameter_bytes)} of weights"
+    if also is not None and also is not other and also.state_bytes is not None:
+        keeps = f"{display_name(also.optimizer)} keeps {size(also.state_bytes)}"
+        note = "; ".join(filter(None, (note, keeps)))
     title = f"Optimizer state of {display_name(counting.optimizer)}"
     return Tile(title, size(counting.state_bytes), note)
 
