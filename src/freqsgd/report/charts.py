@@ -44,8 +44,8 @@ MARKERS = {
     "triangle-up": "triangle-up",
     "diamond": "diamond",
     "triangle-down": "triangle-down",
-    "cross": "cross",
     "pentagon": "M0-1.1L1.05-.34L.65.89H-.65L-1.05-.34Z",
+    "cross": "cross",
 }
 STYLES = {
     name: facts.style
