@@ -59,7 +59,7 @@ class SlowStream:
         self.meet(bags)
         starts = np.cumsum([0, *map(len, self.rows)])
         optimizer, lr, options = self.options
-        slow = SlowFM(np.concatenate(self.rows), self.bias, [0], optimizer, lr, **options)
+        slow = SlowFM(np.concatenate(self.rows), self.bias, starts[:-1], optimizer, lr, **options)
         flat = [state for kept in self.kept for state in kept]
         for name in ("counts", "squares", "moment", "row_squares"):
             setattr(slow, name, np.array([state[name] for state in flat]))
@@ -79,7 +79,8 @@ class SlowStream:
                 for name in state:
                     state[name] = getattr(slow, name)[start + k]
         self.bias, self.samples, self.steps = slow.bias, slow.samples, slow.steps
-        self.others = {name: getattr(slow, name) for name in ("bias_squares", "bias_moment")}
+        names = ("bias_squares", "bias_moment", "column_squares", "tokens")
+        self.others = {name: getattr(slow, name) for name in names}
 
     def logit(self, sample):
         rows = [self.rows[f][self.ids[f].get(t, 0)] for f, bag in enumerate(sample) for t in bag]
@@ -105,6 +106,7 @@ def batches():
 
 RULES = {
     "cfsgd": {"lr": 0.4, "weight_decay": 0.01, "weight_decay_power": 0.5, "max_lr": 2.0},
+    "cfadam": {"lr": 0.02, "weight_decay": 2.0, "weight_decay_power": 0.5},
     "sgd": {"lr": 0.5},
     "adagrad": {"lr": 0.05},
     "rowwise-adagrad": {"lr": 0.05, "weight_decay": 0.01},
@@ -146,7 +148,7 @@ def copies(estimator, tmp_path):
 
 
 @pytest.mark.parametrize("kind", [FMClassifier, DeepFMClassifier])
-@pytest.mark.parametrize("optimizer", ["cfsgd", "adam"])
+@pytest.mark.parametrize("optimizer", ["cfsgd", "cfadam", "adam"])
 def test_a_saved_stream_goes_on_to_the_same_bits(kind, optimizer, tmp_path):
     (first, *_), *rest = parts = list(batches())
     estimator = kind(DIM, optimizer=optimizer, lr=0.01, batch_size=BATCH, init_scale=0.5)
@@ -160,12 +162,16 @@ def test_a_saved_stream_goes_on_to_the_same_bits(kind, optimizer, tmp_path):
         assert np.array_equal(other.decision_function(first), estimator.decision_function(first))
 
 
-def test_streams_go_on_with_the_counters_that_fit_left():
+@pytest.mark.parametrize("optimizer", ["cfsgd", "cfadam"])
+def test_streams_go_on_with_the_counters_that_fit_left(optimizer):
     X, y = clicks()
     options = {"lr": 0.5, "epochs": 3, "patience": None, "batch_size": 50}
-    estimator = FMClassifier(DIM, **options).fit(X, y)
+    estimator = FMClassifier(DIM, optimizer=optimizer, **options).fit(X, y)
     estimator.partial_fit(X[:100], y[:100])
-    counts = estimator._learned.engine.state["counts"].numpy()
+    state = estimator._learned.engine.state
+    counts = state["counts"].numpy()
+    if optimizer == "cfadam":
+        assert state["moments"][:, -1].tolist() == [3 * len(X) + 100] * 2
     for field in (0, 1):
         tokens, seen = np.unique(X[:, field], return_counts=True)
         new, again = np.unique(X[:100, field], return_counts=True)
