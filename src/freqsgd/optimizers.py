@@ -360,11 +360,15 @@ class Rule:
     @property
     def law(self) -> RateLaw:
         """The rate law; sgd is the law of power 0. A rate that is yet to be found is 0."""
-        decay = self.weight_decay, self.weight_decay_power
+        options = {
+            "lr": self.lr or 0.0,
+            "weight_decay": self.weight_decay,
+            "weight_decay_power": self.weight_decay_power,
+        }
         if self.facts.kernel == CFADAM:
-            return AdamLaw(self.lr or 0.0, 0.5, None, *decay)
-        capped = self.facts.capped and self.max_lr != math.inf
-        return RateLaw(self.lr or 0.0, self.facts.power, self.max_lr if capped else None, *decay)
+            return AdamLaw(**options)
+        cap = None if self.max_lr == math.inf else self.max_lr
+        return RateLaw(**options, power=self.facts.power, max_lr=cap)
 
     def dense_rate(self, batch_size: int) -> float:
         """The rate of weights that every sample touches: the bias, a network."""

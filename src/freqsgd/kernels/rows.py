@@ -34,7 +34,7 @@ from freqsgd.kernels.machine import (
 from freqsgd.kernels.threads import run
 from freqsgd.rates import scalar_bound, scalar_decay, scalar_rate
 
-__all__ = ["TABLE", "decay", "find_bad", "rate", "update"]
+__all__ = ["TABLE", "bound", "decay", "find_bad", "rate", "update"]
 
 
 TABLE = np.dtype(
@@ -177,7 +177,7 @@ def _update_kernel(weight_type: Any, count_type: Any, source_type: Any) -> Any:
 
 _law_rate = numba.njit(scalar_rate, error_model="numpy")
 _law_decay = numba.njit(scalar_decay, error_model="numpy")
-_law_bound = numba.njit(scalar_bound, error_model="numpy")
+bound = compiled(scalar_bound)
 
 
 @compiled
@@ -400,7 +400,7 @@ def _add_by_column(table, shard, shards, weights, sources):
             count = source[rows[k]]
             rates[k] = max((unseen if count == 0 else float(count)) / n, least)
         for k in range(filled):
-            bounds[k] = dim * _law_bound(rates[k], rare, largest)
+            bounds[k] = dim * bound(rates[k], rare, largest)
             rates[k] = rate(rates[k], lr, 0.5, np.inf)
         for k in range(filled):
             offset = offsets[k]

@@ -17,6 +17,7 @@ from freqsgd.errors import DivergedError
 from freqsgd.kernels.fm import job as kernels
 from freqsgd.nn.fm import FM, DeepFM
 from freqsgd.optimizers import WIDE, Rule
+from freqsgd.rates import AdamLaw
 from freqsgd.recommender.halflife import Halflife
 from freqsgd.recommender.models import model_of
 from freqsgd.recommender.predict import BLOCK, DeepPredictor, Predictor, check_samples
@@ -176,7 +177,7 @@ class Engine(Predictor):
         job["linear_lr_scale"] = rule.linear_lr_scale
         job["linear_decay_scale"] = rule.linear_decay_scale
         job["bias_lr_scale"] = self._dense_scale
-        job["beta1"], job["beta2"], job["clip"] = 0.9, 0.999, 3.0
+        job["beta1"], job["beta2"], job["clip"] = 0.9, AdamLaw.beta2, AdamLaw.clip
 
     def _begin(
         self,

@@ -40,7 +40,6 @@ SGD_SHARE = 1 / 2  # of the mean rate that cfsgd gives to tokens, which sgd give
 
 def with_lr(data: Dataset, rule: Rule, settings: Settings, *, threads: int | None = None) -> Rule:
     """Return the rule; one without a learning rate gets it, and the cap that goes with it."""
-    rule = rule.settled
     if rule.lr is not None:
         return rule
     lr = find_lr(data, rule, settings, threads=threads)

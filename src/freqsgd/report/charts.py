@@ -98,7 +98,6 @@ def series_of(names: Mapping[str, str]) -> list[Series]:
     strangers = [name for name in used if name not in known]
     spare = [name for name in STYLES if name not in used] or list(STYLES)
     seen: Counter[str] = Counter()
-    dashes, markers = list(DASHES), list(MARKERS)
     found = []
     for label, optimizer in names.items():
         name = optimizer
@@ -106,11 +105,18 @@ def series_of(names: Mapping[str, str]) -> list[Series]:
             name = spare[strangers.index(name) % len(spare)]
         style = known[name]
         if name in STYLES:
-            place = (dashes.index(style.dash) + seen[name]) % len(dashes)
-            style = replace(style, dash=dashes[place], marker=markers[place])
+            dash = _following(style.dash, list(DASHES), seen[name])
+            style = replace(
+                style, dash=dash, marker=_following(style.marker, list(MARKERS), seen[name])
+            )
         seen[name] += 1
         found.append(Series(label, style, optimizer))
     return found
+
+
+def _following(one: str, known: Sequence[str], steps: int) -> str:
+    """Return what is so many places behind one of the names, in a circle."""
+    return known[(known.index(one) + steps) % len(known)]
 
 
 # ---- axes ----------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from freqsgd.kernels.words.block import block_kernel
 from freqsgd.kernels.words.pairs import pair_products
 from freqsgd.nn.word2vec import WordModel
 from freqsgd.optimizers import LAW, Rule
+from freqsgd.rates import AdamLaw
 from freqsgd.words.corpus import Paragraphs
 from freqsgd.words.engine import WordEngine, WordLosses
 from freqsgd.words.settings import TextSettings
@@ -204,6 +205,6 @@ def _new_job(
     job["pool"], job["negatives"], job["words"] = pool, settings.negatives, words
     job["inputs"], job["dim"] = inputs, model.dim
     job["rule"], job["eps"] = facts.words_kernel, facts.eps
-    job["beta2"], job["clip"] = 0.999, 3.0
+    job["beta2"], job["clip"] = AdamLaw.beta2, AdamLaw.clip
     job["power"], job["cap"], job["most"] = law.power, law.cap, _MOST
     return job, buffers

@@ -17,14 +17,11 @@ from freqsgd.kernels.machine import (
     prefetch_row_only,
     sum_squared_products,
 )
-from freqsgd.kernels.rows import decay, rate
+from freqsgd.kernels.rows import bound, decay, rate
 from freqsgd.kernels.simd import LANES, load, root, splat, store
 from freqsgd.optimizers import ADAGRAD, CFADAM, LAW, ROWWISE_ADAGRAD
-from freqsgd.rates import scalar_bound
 
 __all__ = ["update_bias", "update_field", "update_moments"]
-
-_bound = compiled(scalar_bound)
 
 
 @compiled
@@ -197,7 +194,7 @@ def _apply_cfadam(job, lr, field, found, scratch):
     for k in range(found):
         p = max(frequencies[k], (1.0 - job.beta2) * rare)
         rates[k] = rate(p, lr, 0.5, math.inf)
-        bounds[k] = (dim + 1) * _bound(p, rare, job.clip)
+        bounds[k] = (dim + 1) * bound(p, rare, job.clip)
     for k in range(found):
         _prefetch(job, field, k + AHEAD, found, scratch)
         _find_gradient(job, field, scratch, k)

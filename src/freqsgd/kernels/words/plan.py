@@ -8,14 +8,11 @@ import numba
 import numpy as np
 
 from freqsgd.kernels.machine import array_at, compiled, pointer
-from freqsgd.kernels.rows import rate
+from freqsgd.kernels.rows import bound, rate
 from freqsgd.kernels.words.job import row_bytes_of
 from freqsgd.optimizers import CFADAM, LAW
-from freqsgd.rates import scalar_bound
 
 __all__ = ["make_plan"]
-
-_bound = compiled(scalar_bound)
 
 
 @compiled
@@ -230,5 +227,5 @@ def _count_places(job, rows, samples, input_counts, output_counts):
             if rows[k] >= 0:
                 p = max(counts[rows[k]] / moments[table, dim], (1.0 - job.beta2) * rare)
                 rates[k] = rate(p, job.lr, 0.5, math.inf)
-                bounds[k] = dim * _bound(p, rare, job.clip)
+                bounds[k] = dim * bound(p, rare, job.clip)
     job.root_scale = 1.0 / math.sqrt(1.0 - job.beta2 ** moments[0, dim + 1])
